@@ -5,7 +5,7 @@ What they say is what --json says, and nothing is computed here.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from operator import itemgetter
@@ -188,7 +188,22 @@ def _way(way: Mapping[str, Any]) -> str:
     by = "by key" if way["exchange"] == "partition" else "by files"
     if way["divided"]:
         by = f"the files of {way['divided']}"
-    return f"{SPLIT[way['split']]}; tasks divide {by}"
+    divided = "one task does all" if way.get("tasks") == 1 else f"tasks divide {by}"
+    once = f"; {' ⋈ '.join(way['joined_once'])} is made once for several forms" if way.get("joined_once") else ""
+    return f"{SPLIT[way['split']]}; {divided}{once}"
+
+
+def _joins(weighed: Mapping[str, float], by_tuples: Collection[str]) -> list[str]:
+    """What joins of two inputs that forms have in common take, made once and by each form for itself; and which of them
+    equation (2) would make once.
+    """
+    lines = []
+    for name in [key.removesuffix(", once") for key in weighed if key.endswith(", once")]:
+        once, each, tuples = (weighed[f"{name}, {what}"] for what in ("once", "each for itself", "tuples"))
+        first = ", and would make it once" if name in by_tuples else ""
+        lines.append(f"{name}: {once:.3f} s made once, {each:.3f} s by each form for itself; equation (2) says "
+                     f"{tuples:,.0f} tuples{first}")
+    return lines
 
 
 def query(document: Mapping[str, Any]) -> Text:
@@ -212,6 +227,8 @@ def query(document: Mapping[str, Any]) -> Text:
             )
         if document.get("weighed"):
             line(out, f"  because     {_weighed(document['weighed'])}")
+        for join in _joins(document.get("weighed") or {}, document.get("joins_by_tuples") or ()):
+            line(out, f"  join        {join}")
         if document.get("way"):
             line(out, f"  by          {_way(document['way'])}")
         if document.get("alone"):

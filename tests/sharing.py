@@ -21,7 +21,11 @@ from jobs.engine.work import TaskOrder, TaskResult, perform
 from optimizer.plan.operators.operator import Run
 from optimizer.plan.program import Program, Source
 from optimizer.query.model import Query
-from optimizer.sharing.family import Family, family_program
+from optimizer.sharing.families.division import ONE_TASK, FamilyDivision, of_all
+from optimizer.sharing.families.division import planned as division_plans
+from optimizer.sharing.families.division import reading
+from optimizer.sharing.families.family import Family, family_program
+from optimizer.sharing.families.subjoin import candidates
 from optimizer.sharing.group import Group, Template, forms, group
 from optimizer.sharing.program import lowering, shared_program
 from optimizer.sharing.rows import rows_program
@@ -32,13 +36,16 @@ Answers = dict[tuple[str, int], pa.Table]
 
 
 def together(queries: Mapping[str, Query], folder: Folder, boundaries: tuple[int, ...], parts: int = 1,
-             split: str = "before", divided: int | None = None, by_tasks: bool = False) -> Answers:
+             split: str = "before", divided: int | None = None, by_tasks: bool = False,
+             joins: int | None = None) -> Answers:
     """The answer of every query at every boundary at which it is due.
 
     `divided`: the number, among its streams, of the one that a group divides by files. `by_tasks`: as if all had many
-    groups.
+    groups. `joins`: of the joins that groups have in common, the number of the one that is made once first.
     """
-    made = Family(tuple(_planned(group({n: queries[n] for n in names}), split, divided) for names in forms(queries)[0]))
+    made = Family(_planned([group({n: queries[n] for n in names}) for names in forms(queries)[0]], split, divided,
+                           joins))
+    parts = 1 if len(made.groups) > 1 and made.division == ONE_TASK else parts
     place = _handover(made, folder) if by_tasks else None
     outcomes = [perform(replace(_order(made, folder, boundaries, parts, part), handover=place))
                 for part in range(parts)]
@@ -90,12 +97,32 @@ def _read(one: Group, folder: Folder, answer: large.LargeAnswer) -> list[tuple[T
     return found
 
 
-def _planned(made: Group, split: str, divided: int | None) -> Group:
+def _planned(groups: list[Group], split: str, divided: int | None, joins: int | None) -> tuple[Group, ...]:
+    """A group by the way that is asked for; of several, divided in one of the ways that are possible."""
+    if len(groups) > 1:
+        divisions = of_all(map(reading, groups)).divisions
+        division = divisions[(divided or 0) % len(divisions)]
+        plans = division_plans(groups, division)
+        return _reading_joins([replace(one, chosen=plan) for one, plan in zip(groups, plans)], division, joins)
+    (made,) = groups
     plan = replace(made.plan, split=split)
     if divided is not None:
         streams = [i for i, declared in enumerate(made.common.inputs) if declared.is_stream]
         plan = replace(plan, exchange="slice", divided=streams[divided % len(streams)])
-    return replace(made, chosen=plan)
+    return (replace(made, chosen=plan),)
+
+
+def _reading_joins(groups: list[Group], division: FamilyDivision, joins: int | None) -> tuple[Group, ...]:
+    """The groups, with the joins that they have in common made once, beginning with one that `joins` counts to."""
+    possible = [sub for sub in candidates(groups) if division.stream in (None, *(s.source for s in sub.key.sides))]
+    if joins is None or not possible:
+        return tuple(groups)
+    for sub in (possible[joins % len(possible):] + possible)[:len(possible)]:
+        for reader in sub.readers:
+            if not groups[reader.number].plan.read_joined:
+                plan = replace(groups[reader.number].plan, read_joined=reader.pair)
+                groups[reader.number] = replace(groups[reader.number], chosen=plan)
+    return tuple(groups)
 
 
 def _of(rows: pa.Table, name: str, t: int) -> pa.Table:
@@ -145,6 +172,11 @@ COLUMNS: dict[str, Columns] = {
         "k": "bigint",
         "y": "bigint",
         "g": "int"
+    },
+    "c": {
+        "ts": "timestamp",
+        "k": "bigint",
+        "u": "bigint"
     }
 }
 RELATION: Columns = {"k": "bigint", "z": "int"}
@@ -158,17 +190,31 @@ FROMS = {
 }
 JOINS = {("a",): "TRUE", ("a", "b"): "a.k = b.k", ("a", "r"): "a.k = r.k", ("a", "b", "r"): "a.k = b.k AND r.k = b.k"}
 JOINED = [s for s in FROMS if "a" in s]
+# Other keys on the same sources, and more of them: inputs by alias, the FROM clause, the join.
+OTHER_KEYS = {
+    ("a", "b", "by g"): ("FROM a {w}, b {v}", "a.g = b.g"),
+    ("a", "b", "by x"): ("FROM a {w}, b {v}", "a.x = b.y AND a.g = b.g"),
+    ("a", "b", "c", "in a row"): ("FROM a {w}, b {v}, c {w}", "a.k = b.k AND b.g = c.u"),
+    ("b", "c"): ("FROM b {v}, c {w}", "b.y = c.u"),
+    ("a", "b", "c", "r"): ("FROM a {w}, b {v}, c {v}, r", "a.k = b.k AND a.x = c.k AND r.k = c.u"),
+    ("a", "d"): ("FROM a {w}, a AS d {v}", "a.k = d.x"),
+    ("a", "b", "r", "by y"): ("FROM a {w}, b {v}, r", "a.k = b.k AND b.y = r.k"),
+}
 SELECTED = {
     "a": ("a.x < {n}", "a.x >= {n}", "a.x BETWEEN {n} AND {m}", "a.x = {n}", "a.g <= {n}", "a.s LIKE 'o%'",
           "a.s <> 'b'", "a.x IS NULL", "a.d > {n}.5", "a.x IN ({n}, 1)", "a.f < {n}",
           "a.ts >= TIMESTAMP '1970-01-01 00:17:00Z'"),
     "b": ("b.y < {n}", "b.y > {n}", "b.g = {n}", "COALESCE(b.y, 0) < {n}"),
-    "r": ("r.z < {n}", "r.z <> {n}")
+    "r": ("r.z < {n}", "r.z <> {n}"),
+    "c": ("c.u < {n}", "c.u >= {n}", "c.k = {n}"),
+    "d": ("d.x < {n}", "d.g = {n}")
 }
 MEASURED = {"a": ("SUM(a.x)", "AVG(a.d)", "MAX(a.f)", "MIN(a.s)", "SUM(a.d)", "COUNT(a.g)", "SUM(a.f)", "STDDEV(a.x)"),
-            "b": ("SUM(b.y)", "MIN(b.y)", "AVG(b.y)"), "r": ("SUM(r.z)",)}
+            "b": ("SUM(b.y)", "MIN(b.y)", "AVG(b.y)"), "r": ("SUM(r.z)",), "c": ("SUM(c.u)", "MAX(c.k)"),
+            "d": ("SUM(d.x)",)}
 
 
+GROUPS = {"a": ["", "a.g", "a.g % 3", "a.s"], "b": ["", "b.g", "b.y % 3"]}
 SHOWN = {"a": ("a.*", "a.x", "a.x + 1 AS x1", "a.s AS text", "a.d AS d"), "b": ("b.*", "b.y AS y", "b.g AS bg"),
          "r": ("r.z AS z",)}
 CONDITIONS = ("a.x <= b.y", "a.g <> b.g", "a.x + b.y > 3")
@@ -254,26 +300,44 @@ def case(choice: Random) -> Case:
 def relatives(choice: Random, count: int) -> dict[str, str]:
     """Queries of several forms on the streams in common: windows, sources, groupings and due boundaries differ as well.
     """
-    joins = choice.sample(list(JOINED), choice.choice([1, 2, 3]))
+    joins = choice.sample([*JOINED, *OTHER_KEYS], choice.choice([1, 2, 3, 4]))
     found: dict[str, str] = {}
     while len(found) < count:
         more = texts(choice, choice.choice([1, 1, 3]), choice.random() < 0.3, choice.choice(joins))
         found |= {f"q{len(found) + n}": sql for n, sql in enumerate(more.values())}
+    if ("b", "c") in joins:      # so that all hang together, whatever else was drawn
+        (both,) = texts(choice, 1, among=("a", "b")).values()
+        found[f"q{len(found)}"] = both
     return found
 
 
-def texts(choice: Random, count: int, one_sided: bool = False, among: tuple[str, ...] = ()) -> dict[str, str]:
+def joins_in_common(choice: Random, count: int) -> dict[str, str]:
+    """Queries of several forms that join the same windows of two streams alike, alone and with further inputs."""
+    windows, found = (choice.choice(WINDOWS), choice.choice(WINDOWS)), dict[str, str]()
+    kinds = [("a", "b"), ("a", "b"), ("a", "b", "r"), ("a", "b", "c", "in a row"), ("a", "b", "r", "by y")]
+    while len(found) < count:
+        more = texts(choice, choice.choice([1, 1, 3]), among=choice.choice(kinds), windows=windows)
+        found |= {f"q{len(found) + n}": sql for n, sql in enumerate(more.values())}
+    return found
+
+
+def texts(choice: Random, count: int, one_sided: bool = False, among: tuple[str, ...] = (),
+          windows: tuple[str, str] | None = None) -> dict[str, str]:
     """Queries of one form; selections, aggregates, HAVING and the order of what they name differ."""
-    sources = among or choice.choice(list(FROMS))
-    of = FROMS[sources].format(w=choice.choice(WINDOWS), v=choice.choice(WINDOWS))
-    groups = choice.choice(["", "a.g", "a.g % 3", "a.s"] + (["b.g", "a.g, b.g"] if "b" in sources else []))
+    named = among or choice.choice(list(FROMS))
+    clause, join = OTHER_KEYS.get(named) or (FROMS[named], JOINS[named])
+    sources = tuple(alias for alias in named if alias in SELECTED)
+    w, v = windows or (choice.choice(WINDOWS), choice.choice(WINDOWS))
+    of = clause.format(w=w, v=v)
+    groups = choice.choice(GROUPS["a" if "a" in sources else "b"] + (["b.g", "a.g, b.g"] if {"a", "b"} <= {*sources}
+                                                                     else []))
     aggregates = ["COUNT(*)", *(m for s in sources for m in MEASURED[s])]
     usual = [choice.choice(aggregates) for _ in range(choice.choice([1, 3]))]
     found = {}
     for n in range(count):
         every = [c for s in sources for c in SELECTED[s]] if not one_sided else [SELECTED[s][0] for s in sources]
         chosen = choice.sample(every, min(len(every), choice.choice([0, 1, 1, 2, 3])))
-        where = " AND ".join([JOINS[sources], *(_selected(c, choice) for c in chosen)])
+        where = " AND ".join([join, *(_selected(c, choice) for c in chosen)])
         asked = usual if choice.random() < 0.7 else [choice.choice(aggregates) for _ in range(2)]
         listed = [
             *(f"{g} AS g{k}" for k, g in enumerate(groups.split(", ")) if g),

@@ -16,16 +16,22 @@ from tests import oracle
 from tests.differential import query_of, relations_at, scatter
 from tests.engine import Folder
 from tests.seeds import seed
-from tests.sharing import Answers, case, relatives, row_texts, rows_together, texts, together
+from tests.sharing import Answers, case, joins_in_common, relatives, row_texts, rows_together, texts, together
 from tests.streams import Case
 
 
 def differences(number: int, several: bool = False, split: str = "before", sliced: bool = False,
-                by_tasks: bool = False) -> list[str]:
-    """Of one random group, or of a family of them, as one work says it and as each query's plain SQL does."""
+                by_tasks: bool = False, made_once: bool = False) -> list[str]:
+    """Of one random group, or of a family of them, as one work says it and as each query's plain SQL does.
+
+    `made_once`: of a family whose forms have a join in common, which is made once.
+    """
     choice = Random(number)
     rows, count = case(choice), choice.choice([2, 5, 12] if several else [1, 2, 5, 12])
-    asked = relatives(choice, count) if several else texts(choice, count, one_sided=choice.random() < 0.3)
+    if several:
+        asked = joins_in_common(choice, count) if made_once else relatives(choice, count)
+    else:
+        asked = texts(choice, count, one_sided=choice.random() < 0.3)
     queries = {name: query_of(replace(rows, sql=sql)) for name, sql in asked.items()}
     names, refused = forms(queries)
     assert (several or len(names) == 1) and not refused, refused
@@ -35,9 +41,10 @@ def differences(number: int, several: bool = False, split: str = "before", slice
             stored(rows, query, folder, choice)
         size, parts = choice.choice([1, 2, len(rows.boundaries)]), choice.choice([1, 2, 3])
         runs = [tuple(rows.boundaries[k:k + size]) for k in range(0, len(rows.boundaries), size)]
-        divided = choice.randrange(3) if sliced else None
+        divided = choice.randrange(3) if sliced or several else None
+        joins = choice.choice([0, 1, 2] if made_once else [None, 0, 1, 2]) if several else None
         got = {key: answer for run in runs if any(t % q.every == 0 for t in run for q in queries.values())
-               for key, answer in together(queries, folder, run, parts, split, divided, by_tasks).items()}
+               for key, answer in together(queries, folder, run, parts, split, divided, by_tasks, joins).items()}
     finally:
         folder.remove()
     return _from_oracle(number, rows, asked, got)
@@ -132,6 +139,20 @@ def test_many_random_groups(start: int, split: str, sliced: bool) -> None:
 def test_forms_on_common_streams_are_answered_by_one_work(start: int) -> None:
     """Windows, groupings, aggregates, joins and arity differ (E6)."""
     assert [d for number in range(start, start + 5) for d in differences(number, several=True)] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("start", range(0, 10, 5))
+def test_a_join_of_several_forms_is_made_once_for_all(start: int) -> None:
+    """What forms group by, select and join further differs; the windows and keys of two streams are alike (E4)."""
+    assert [d for number in range(start, start + 5) for d in differences(number, several=True, made_once=True)] == []
+
+
+@pytest.mark.long
+@pytest.mark.timeout(1800)      # half a minute on a machine that is not busy
+@pytest.mark.parametrize("start", range(1000, 2000, 100))
+def test_many_random_families_with_joins_made_once(start: int) -> None:
+    assert [d for number in some_of(start) for d in differences(number, several=True, made_once=True)] == []
 
 
 @pytest.mark.long

@@ -6,16 +6,26 @@ groups stand until it says others. The decision is part of the batch's intent, n
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property, lru_cache
 from math import log
 from typing import Any
 
 from jobs.adapt.shared_seconds import learnt
-from jobs.adapt.statistics import rows_in
 from jobs.adapt.unit_costs import last_coefficients
+from jobs.adapt.weighing import (
+    MOVED,
+    Formed,
+    Rows,
+    Sharing,
+    family_plans,
+    groups_of_form,
+    priced_form,
+    unpriced,
+    weighed_sets,
+)
 from jobs.batch.batch import Answered
-from jobs.batch.shared import digest, family, grouped
+from jobs.batch.shared import digest, groups_of
 from jobs.batch.works import parsed
 from jobs.ledger.codec import encode_prices
 from jobs.ledger.entries import Batch, LedgerEntry, QueryGroupPrices
@@ -24,27 +34,15 @@ from jobs.ledger.queries import QueryState, queries_at
 from jobs.pipeline import declared as expect_files
 from jobs.pipeline.declared import DeclaredExpectations
 from jobs.storage import tables
-from jobs.storage.tables import File
 from optimizer.cost.measured import UnitCosts
-from optimizer.plan.membership import Range
 from optimizer.plan.model import Plan, placed
 from optimizer.query.model import Catalog
 from optimizer.query.normal import normal
-from optimizer.query.windows import ALWAYS, Window
-from optimizer.sharing.group import alone, form, parts_of
-from optimizer.sharing.pool import MOST, Form, Set, families
-from optimizer.sharing.pool import form as form_of
-from optimizer.sharing.pool import one
-from optimizer.sharing.price import (
-    FAMILY,
-    LEAST,
-    SharingCosts,
-    each_alone,
-    machine_costs,
-    pays,
-    rule,
-    together,
-)
+from optimizer.sharing.families.division import division_of
+from optimizer.sharing.families.pool import MOST, Form, Pricing
+from optimizer.sharing.families.steering import by_tuples
+from optimizer.sharing.group import alone, form
+from optimizer.sharing.price import SharingCosts, machine_costs
 from optimizer.sharing.ways import chosen
 from optimizer.sharing.ways import in_words as way_in_words
 from optimizer.sharing.ways import planned, way_of
@@ -53,48 +51,9 @@ from optimizer.sharing.ways import planned, way_of
 # takes 3 ms.
 PARSED = 200
 SHOWN = 20              # members that `query show` names
-MOVED = 1.2             # by this factor a stream's rows change before families are weighed again
 SHARING = 2             # members below which a group that stands has nothing to share
 TASKS = "tasks"
 UNDECIDED = "`forebay adapt` has decided no group for it"
-DEAR = ("{count} queries of its form are in force, but their windows hold so many rows that each for itself, from "
-        "state, costs less")
-LONE = "no other query in force joins the same windows in the same way by the same groups{other}"
-FEW = "only {count} queries of its form are in force, and sharing pays from {least} on{other}"
-OTHER = {
-    True: "; with other forms on its streams they are fewer than {family}, or one scan for all would cost more",
-    False: ""
-}
-
-
-@dataclass(frozen=True)
-class Sharing:
-    """The query groups of a boundary by name, and for every other query the reason why it runs apart.
-
-    `weighed`: of groups that were priced, seconds of a boundary together and apart; `weighed_apart`: the same of groups
-    that do not pay, by the name that they would have.
-    """
-
-    groups: Mapping[str, tuple[str, ...]]
-    apart: Mapping[str, str]
-    weighed: Mapping[str, QueryGroupPrices] = field(default_factory=dict)
-    weighed_apart: Mapping[str, QueryGroupPrices] = field(default_factory=dict)
-
-    @cached_property
-    def group_of(self) -> Mapping[str, str]:
-        """Each member's group."""
-        return {n: group for group, names in self.groups.items() for n in names}
-
-
-@dataclass(frozen=True, eq=False)
-class Formed:
-    """The names of queries by join shape, and for those that can share with none the reason.
-
-    It stays the same object until a query comes or goes.
-    """
-
-    forms: Mapping[str, tuple[str, ...]]
-    apart: Mapping[str, str]
 
 
 class Sharer:
@@ -127,6 +86,12 @@ class Sharer:
         last = self.pipe.ledger.last()
         return last.batch.sharing_past.correct(self.machine, last.batch.number) if last is not None else self.machine
 
+    @property
+    def parts(self) -> int:
+        """Tasks that share a work, as at the last boundary; no session is begun to know it."""
+        last = self.pipe.ledger.last()
+        return (last.batch.parts if last is not None else 0) or max(self.pipe.tasks.expected, 1)
+
     def decide(self, active: Mapping[str, QueryState], boundary: int | None = None) -> Sharing:
         """The families of these queries at a boundary (None: the one after the last).
 
@@ -134,15 +99,15 @@ class Sharer:
         """
         formed, last, pipe = self._form(active), self.pipe.ledger.last(), self.pipe
         at = boundary if boundary is not None else last.last_boundary + pipe.pipeline.batch if last else None
-        if self.share_from is not None or at is None:
-            return _unpriced(formed, self.share_from or LEAST)
+        if self.share_from is not None:
+            return unpriced(formed, self.share_from)
         forms = []
         for form_name, names in formed.forms.items():
             texts = tuple((name, active[name].sql) for name in names)
             forms.append(priced_form(form_name, texts, pipe.catalog))
         groups_before = last.batch.query_groups if last else {}
         group_before = {name: group for group, names in groups_before.items() for name in names}
-        return self._price(formed, forms, Rows(pipe, at), group_before)
+        return self._price(formed, forms, Rows(pipe, at or 0), group_before)
 
     def of_batch(self, active: Mapping[str, QueryState], boundary: int) -> Sharing:
         """The families at the last boundary of a batch that begins: as decided before, where batches do not decide."""
@@ -207,9 +172,11 @@ class Sharer:
         rounded = frozenset((name, round(log(factor, MOVED))) for name, factor in factors.items())
         costs = self.costs
         off = tuple(round(log(factor, MOVED)) for factor in (costs.together_off, costs.apart_off))
-        key = (formed, frozenset(map(frozenset, forms_by_group.values())), rows.scale(forms), rounded, off)
+        standing = frozenset(map(frozenset, forms_by_group.values()))
+        key = (formed, standing, rows.scale(forms), rounded, off, self.parts)
         if self._weighed is None or self._weighed[0] != key:
-            self._weighed = (key, _weighed(formed, forms, rows, forms_by_group, LEAST, factors, costs))
+            pricing = Pricing(rows, self.parts, costs)
+            self._weighed = (key, weighed_sets(formed, forms, pricing, forms_by_group, factors))
         return self._weighed[1]
 
     def counts(self) -> dict[str, QueryGroupPrices]:
@@ -248,7 +215,7 @@ class Sharer:
         names_by_group = dict[str, tuple[str, ...]]()
         for form_name, names in (self._formed[1].forms if self._formed is not None else {}).items():
             if all(batch.group_of(name) is None for name in names):
-                names_by_group |= _groups_of_form(form_name, names)
+                names_by_group |= groups_of_form(form_name, names)
         prices = batch.query_group_prices
         return {group: names for group, names in names_by_group.items()
                 if group in prices and prices[group].apart_s is not None}
@@ -263,18 +230,32 @@ class Sharer:
               counts: Mapping[str, QueryGroupPrices]) -> dict[str, Plan]:
         """The plan of each member is its group's: by the way that costs least where costs were counted, else as now."""
         plans: dict[str, Plan] = {}
-        last = self.pipe.ledger.last()
         for name, names in sharing.groups.items():
-            groups = family(tuple((n, active[n].sql) for n in names), self.pipe.catalog).groups
-            members_before = last.batch.query_groups.get(name, ()) if last else ()
-            plan_before = next((last.batch.plans[n] for n in members_before if last and n in last.batch.plans), None)
-            plan_before = _decided_plan(name, names, active) or plan_before
-            for group in groups:
+            groups = groups_of(tuple((n, active[n].sql) for n in names), self.pipe.catalog)
+            plans_before = self._plans_before(name, names, active)
+            if len(groups) == 1:
+                plan_before = next(iter(plans_before.values()), None)
                 way = way_of(plan_before) if plan_before is not None else None
                 seconds = counts.get(name, QueryGroupPrices()).seconds_by_way
-                plan = planned(group, chosen(group, seconds, way)) if len(groups) == 1 else group.plan
+                plans_of_groups: tuple[Plan, ...] = (planned(groups[0], chosen(groups[0], seconds, way)),)
+            else:
+                last = self.pipe.ledger.last()
+                pricing = Pricing(Rows(self.pipe, last.last_boundary if last else 0), self.parts, self.costs)
+                seconds = counts.get(name, QueryGroupPrices()).seconds_by_way
+                plans_of_groups = family_plans(groups, pricing, plans_before, seconds)
+            for group, plan in zip(groups, plans_of_groups):
                 plans.update(dict.fromkeys(group.names, placed(plan, TASKS)))
         return plans
+
+    def _plans_before(self, name: str, names: Iterable[str], active: Mapping[str, QueryState]) -> dict[str, Plan]:
+        """The plans that the group's members had in it, that of the newest decision first."""
+        newest_first = sorted((active[n] for n in names), key=lambda state: state.decided_from, reverse=True)
+        plans = {state.name: state.decided.plan for state in newest_first
+                 if state.decided is not None and state.decided.group == name}
+        last = self.pipe.ledger.last()
+        members_before = last.batch.query_groups.get(name, ()) if last else ()
+        return plans | {n: last.batch.plans[n] for n in members_before
+                        if last and n in last.batch.plans and n not in plans}
 
     def document(self, query_state: QueryState) -> dict[str, Any]:
         """With whom a query in force shares; or why it runs alone."""
@@ -302,7 +283,19 @@ class Sharer:
                     "shares_with": others, "weighed": encode_prices(prices)}
         shared_before = last is not None and query_state.name in last.batch.query_groups.get(group, ())
         plan = last.batch.plans.get(query_state.name) if last is not None and shared_before else None
-        return {**document, **_way(self.pipe, query_state, plan)}
+        members = [n for n in now.groups[group] if last is not None and n in last.batch.plans]
+        joins = self._joins_by_tuples(members, active, prices) if shared_before else {}
+        return {**document, **joins, **_way(self.pipe, query_state, plan)}
+
+    def _joins_by_tuples(self, names: Iterable[str], active: Mapping[str, QueryState],
+                         prices: QueryGroupPrices) -> dict[str, list[str]]:
+        """The joins of a family that would be made once by equation (2), where they were counted."""
+        last, texts = self.pipe.ledger.last(), tuple((n, active[n].sql) for n in names)
+        groups = groups_of(texts, self.pipe.catalog)
+        if last is None or len(groups) < 2 or not prices.seconds_by_way:
+            return {}
+        as_planned = [replace(group, chosen=last.batch.plans[group.names[0]]) for group in groups]
+        return {"joins_by_tuples": list(by_tuples(groups, division_of(as_planned), prices.seconds_by_way))}
 
 
 def _decided_group(query_state: QueryState, last: LedgerEntry | None) -> str | None:
@@ -312,137 +305,12 @@ def _decided_group(query_state: QueryState, last: LedgerEntry | None) -> str | N
     return last.batch.group_of(query_state.name) if last is not None else None
 
 
-def _decided_plan(group: str, names: Iterable[str], active: Mapping[str, QueryState]) -> Plan | None:
-    """The plan that was decided last for the group; its members may have been decided one after another."""
-    decided = [s for name in names if (s := active[name]).decided is not None and s.decided.group == group]
-    newest = max(decided, key=lambda query_state: query_state.decided_from, default=None)
-    return newest.decided.plan if newest is not None and newest.decided is not None else None
-
-
 def shared_reason(plan: Plan, count: int, prices: QueryGroupPrices | None) -> str:
     """Why so many queries have this plan."""
     priced = ""
     if prices is not None and prices.together_s is not None and prices.apart_s is not None:
         priced = f": {prices.together_s:.2f} s a boundary together, {prices.apart_s:.2f} s apart"
     return f"one work answers {count} queries, {way_in_words(plan)}{priced}"
-
-
-def _unpriced(formed: Formed, least: int) -> Sharing:
-    """A group of every form that has so many queries."""
-    groups: dict[str, tuple[str, ...]] = {}
-    apart = dict(formed.apart)
-    for form_name, names in formed.forms.items():
-        if len(names) >= least:
-            groups |= _groups_of_form(form_name, names)
-        else:
-            apart |= dict.fromkeys(names, _few(len(names), least))
-    return Sharing(groups, apart)
-
-
-def _groups_of_form(form_name: str, names: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
-    """One form with very many members is several groups."""
-    return {f"shared:{form_name}-{k}": part for k, part in enumerate(parts_of(names, MOST))}
-
-
-def _weighed(formed: Formed, forms: Collection[Form], rows: Rows, now: Mapping[str, set[str]], least: int,
-             times: Mapping[str, float], costs: SharingCosts) -> Sharing:
-    """Sets that pay; of one that does not, the forms that do by themselves.
-
-    `times`: seconds by what a group counted, over those by the rule.
-    """
-    groups: dict[str, tuple[str, ...]] = {}
-    weighed: dict[str, QueryGroupPrices] = {}
-    weighed_apart: dict[str, QueryGroupPrices] = {}
-    apart = dict(formed.apart)
-
-    def price(candidate: Set) -> float:
-        factors = [times.get(group, 1.0) for group in _named_groups(formed, candidate)]
-        return together(candidate.load, costs) * max(factors, default=1.0)
-
-    def does_pay(candidate: Set) -> bool:
-        form_names = {f.name for f in candidate.forms}
-        shares_already = any(form_names & names for names in now.values())
-        return candidate.load.members >= least and pays(price(candidate), candidate.load, shares_already, costs)
-
-    def prices_of(candidate: Set) -> QueryGroupPrices:
-        return QueryGroupPrices(together_s=price(candidate), rule_s=rule(candidate.load, costs),
-                                apart_s=each_alone(candidate.load, costs), forms=float(candidate.load.forms),
-                                together_off=costs.together_off, apart_off=costs.apart_off)
-
-    for whole in families(forms, rows, [frozenset(names) for names in now.values()], least, FAMILY, costs):
-        for candidate in [whole] if does_pay(whole) else [one(f, rows, least, costs) for f in whole.forms]:
-            if does_pay(candidate):
-                named_groups = _named_groups(formed, candidate)
-                groups |= named_groups
-                weighed |= dict.fromkeys(named_groups, prices_of(candidate))
-            else:
-                names = formed.forms[candidate.forms[0].name]
-                reason = DEAR.format(count=len(names))
-                if len(names) < least:
-                    cannot = candidate.forms[0].apart
-                    with_others = OTHER[len(forms) > 1].format(family=FAMILY)
-                    reason = _few(len(names), least, f"; with others it cannot: {cannot}" if cannot else with_others)
-                elif len(names) <= MOST:
-                    weighed_apart |= dict.fromkeys(_named_groups(formed, candidate), prices_of(candidate))
-                apart |= dict.fromkeys(names, reason)
-    return Sharing(groups, apart, weighed, weighed_apart)
-
-
-def _named_groups(formed: Formed, candidate: Set) -> dict[str, tuple[str, ...]]:
-    """The members of a set of forms, under the name of the group that they are."""
-    form_names = sorted(f.name for f in candidate.forms)
-    if len(form_names) == 1:
-        return _groups_of_form(form_names[0], formed.forms[form_names[0]])
-    members = tuple(name for form_name in form_names for name in formed.forms[form_name])
-    return {f"shared:{digest(' '.join(form_names))}-0": members}
-
-
-def _few(count: int, least: int, other: str = "") -> str:
-    return LONE.format(other=other) if count == 1 else FEW.format(count=count, least=least, other=other)
-
-
-@lru_cache(maxsize=4096)
-def priced_form(name: str, texts: tuple[tuple[str, str], ...], catalog: Catalog) -> Form:
-    """What the price of these queries' group depends on; all of them have one join shape."""
-    return form_of(name, grouped(texts, catalog))
-
-
-class Rows:
-    """Rows of streams at a boundary, by the bounds of their files; counted once for each set of windows."""
-
-    def __init__(self, pipe: OpenPipeline, boundary: int) -> None:
-        self.pipe, self.boundary = pipe, boundary
-        self.counts: dict[tuple[str, frozenset[Window]], tuple[float, float]] = {}
-
-    def __call__(self, stream: str, windows: frozenset[Window]) -> tuple[float, float]:
-        """Rows in the longest of these windows, and rows that came since the boundary before."""
-        if (stream, windows) not in self.counts:
-            self.counts[stream, windows] = self._count(stream, windows)
-        return self.counts[stream, windows]
-
-    def scale(self, forms: Iterable[Form]) -> tuple[tuple[str, str, int, int], ...]:
-        """The orders of magnitude of all that forms read: while they stay, what was decided stands."""
-        counts = {}
-        for f in forms:
-            for stream, windows in f.windows.items():
-                counts[stream, windows] = self(stream, windows)
-        return tuple((stream, repr(windows), round(log(1 + read, MOVED)), round(log(1 + came, MOVED)))
-                     for (stream, windows), (read, came) in counts.items())
-
-    def _count(self, stream: str, windows: frozenset[Window]) -> tuple[float, float]:
-        if not tables.exists(self.pipe.path("streams", stream)):
-            return 0.0, 0.0
-        files, stamp = self.pipe.table(f"streams/{stream}").files(), self.pipe.pipeline.streams[stream].event_time
-        oldest = min(window.oldest(self.boundary) for window in windows)
-        at, batch = self.boundary, self.pipe.pipeline.batch
-        read = rows_in(files, stamp, Range(-ALWAYS, at, oldest, at))
-        return read, sum(_came(file, at, batch) for file in files)
-
-
-def _came(file: File, at: int, batch: int) -> float:
-    """Rows of a file that came for this boundary: of one that holds several, as many as for each."""
-    low, high = file.low.get("_boundary", at), file.high.get("_boundary", at)
-    return file.rows * batch / (high - low + batch) if low <= at <= high else 0.0
 
 
 def _bound(query_state: QueryState, judged: Collection[str]) -> str:
@@ -490,4 +358,8 @@ def _way(pipe: OpenPipeline, query_state: QueryState, plan: Plan | None) -> dict
     divided = None
     if plan.divided is not None:
         divided = normal(parsed(query_state.sql, pipe.catalog)).inputs[plan.divided].source
-    return {"way": {"split": plan.split, "exchange": plan.exchange, "divided": divided}}
+    way: dict[str, Any] = {"split": plan.split, "exchange": plan.exchange, "divided": divided}
+    if plan.read_joined:
+        inputs = normal(parsed(query_state.sql, pipe.catalog)).inputs
+        way |= {"joined_once": [inputs[i].source for i in plan.read_joined]}
+    return {"way": {**way, "tasks": plan.parts} if plan.parts else way}

@@ -34,7 +34,9 @@ from optimizer.query.model import Catalog
 from optimizer.query.shape import shape
 from optimizer.sharing.counted import Tally, numbered, paper, tallied
 from optimizer.sharing.expand import CLASS
-from optimizer.sharing.family import Family, family_program
+from optimizer.sharing.families import joined
+from optimizer.sharing.families.family import Family, counted_as, family_program
+from optimizer.sharing.families.steering import as_seconds, priced
 from optimizer.sharing.group import OWNER, Group, Template, forms, group
 from optimizer.sharing.price import SharingCosts, copying
 from optimizer.sharing.program import lowering, shared_program
@@ -141,20 +143,17 @@ def grouped(texts: tuple[tuple[str, str], ...], catalog: Catalog) -> Group:
 
 
 @lru_cache(maxsize=64)
-def family(texts: tuple[tuple[str, str], ...], catalog: Catalog) -> Family:
+def groups_of(texts: tuple[tuple[str, str], ...], catalog: Catalog) -> tuple[Group, ...]:
     """These queries (name, text), those of one join shape in a group."""
     text_of = dict(texts)
     names_by_group, _ = forms({name: parsed(sql, catalog) for name, sql in texts})
-    groups = []
-    for names in names_by_group:
-        groups.append(grouped(tuple((name, text_of[name]) for name in names), catalog))
-    return Family(tuple(groups))
+    return tuple(grouped(tuple((name, text_of[name]) for name in names), catalog) for names in names_by_group)
 
 
 @lru_cache(maxsize=64)
 def planned(texts: tuple[tuple[str, str], ...], catalog: Catalog, plans: tuple[Plan, ...]) -> Family:
-    """The same families, each group by its plan."""
-    groups = family(texts, catalog).groups
+    """The same groups as a family, each by its plan."""
+    groups = groups_of(texts, catalog)
     return Family(tuple(replace(group, chosen=plan) for group, plan in zip(groups, plans)))
 
 
@@ -164,7 +163,7 @@ def families_due(context: Context, batch: Batch, query_states: Mapping[str, Quer
     for group_name, all_names in batch.query_groups.items():
         for name, previous, names in _cohorts(context, batch, query_states, group_name, all_names):
             texts = tuple((n, query_states[n].sql) for n in names)
-            plans = tuple(batch.plans[g.names[0]] for g in family(texts, context.catalog).groups)
+            plans = tuple(batch.plans[g.names[0]] for g in groups_of(texts, context.catalog))
             with_plans = planned(texts, context.catalog, plans)
             works = []
             for members in with_plans.groups:
@@ -344,23 +343,37 @@ def _counted(batch: Batch, query_family: QueryFamily, task_results: Sequence[Tas
     """By what the tasks counted: equation (2) of all groups, and seconds of each way to do the work of one that has no
     other beside it.
     """
-    groups = query_family.family.groups
+    groups, family = query_family.family.groups, query_family.family
     tallies = [_tally(members, task_results, number) for number, members in enumerate(groups)]
     papers = [p for members, tally in zip(groups, tallies) if tally and (p := paper(members, tally))]
-    if not any(tallies):
+    if not any(tallies) and len(groups) == 1:
         return QueryGroupPrices()
     by_paper = QueryGroupPrices(paper_together=sum(p.together for p in papers),
                                 paper_apart=sum(p.apart for p in papers))
-    prices = by_paper if papers else QueryGroupPrices()
-    if len(tallies) > 1:
-        return replace(prices, counted_times_rule=1.0)
+    prices = by_paper if papers and not family.sub_joins else QueryGroupPrices()      # readers count nothing then
+    if len(groups) > 1:
+        return replace(prices, counted_times_rule=1.0, seconds_by_way=_of_sub_joins(query_family, task_results, costs))
     members, parts = groups[0], query_family.works[0].parts
     row_count = sum(result.row_count(0) for result in task_results)
     rows = row_count / (point_count * parts * len(members.classes))
-    priced = seconds_by_way(members, tallies[0], rows, parts, costs)
+    seconds = seconds_by_way(members, tallies[0], rows, parts, costs)
     rule = _prices(batch, query_family).rule_s
-    factor = max(min(priced.values()) / rule, LEAST_FACTOR) if rule else 1.0
-    return replace(prices, counted_times_rule=factor, seconds_by_way=priced)
+    factor = max(min(seconds.values()) / rule, LEAST_FACTOR) if rule else 1.0
+    return replace(prices, counted_times_rule=factor, seconds_by_way=seconds)
+
+
+def _of_sub_joins(query_family: QueryFamily, task_results: Sequence[TaskResult],
+                  costs: SharingCosts) -> dict[str, float]:
+    """What each join that groups of the family have in common takes, made once and by each group for itself."""
+    family, seconds = query_family.family, dict[str, float]()
+    for number, sub_join in enumerate(family.countable):
+        first = sub_join.readers[0].number
+        low = lowering(family.groups[first], parts=query_family.works[first].parts)
+        rows = _tally_rows(task_results, counted_as(family, number))
+        if rows:
+            tally = tallied(joined.lowered(sub_join, low, family.division), rows)
+            seconds |= as_seconds(sub_join.key.name, priced(sub_join, tally, low.parts, family.division, costs))
+    return seconds
 
 
 def _counted_rows(batch: Batch, query_family: QueryFamily, answers: Sequence[TemplateAnswers],
@@ -381,8 +394,13 @@ def _prices(batch: Batch, query_family: QueryFamily) -> QueryGroupPrices:
 
 def _tally(members: Group, task_results: Sequence[TaskResult], number: int) -> Tally:
     """What the tasks counted of the group with this number."""
+    return tallied(lowering(members), _tally_rows(task_results, numbered(number)))
+
+
+def _tally_rows(task_results: Sequence[TaskResult], number: int) -> list[list[tuple[int, int, float, float]]]:
+    """The counts of each task under this number."""
     rows_by_table = []
-    for table in _answers_of(task_results, numbered(number)):
+    for table in _answers_of(task_results, number):
         columns = [table[name].to_pylist() for name in ("input", "what", "rows", "cells")]
-        rows_by_table.append(zip(*columns))
-    return tallied(lowering(members), rows_by_table)
+        rows_by_table.append(list(zip(*columns)))
+    return rows_by_table

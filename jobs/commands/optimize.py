@@ -14,7 +14,8 @@ from jobs.adapt import adaptations
 from jobs.adapt.adaptations import Adaptation
 from jobs.adapt.choice import Chooser
 from jobs.adapt.past import history
-from jobs.adapt.sharing import Sharer, Sharing, shared_reason
+from jobs.adapt.sharing import Sharer, shared_reason
+from jobs.adapt.weighing import Sharing
 from jobs.batch.works import parsed
 from jobs.ledger.entries import PlanDecision, PricedPlan, QueryGroupPrices
 from jobs.ledger.open_pipeline import OpenPipeline
@@ -144,13 +145,19 @@ def _in_group(pipe: OpenPipeline, query_state: QueryState, group: str, sharing: 
     if known is not None and known.group == group:
         before = known.plan
     one = Considered(name, plan, before, reason, seconds, group=group)
-    is_decided = known is not None and known.group == group and way_of(known.plan) == way_of(plan)
+    is_decided = known is not None and known.group == group and _does_alike(known.plan, plan)
     if is_decided and known is not None:
         return replace(one, plan=known.plan, before=known.plan)
     if pipe.pipeline.decide != "task":
         return one
     return replace(one, decision=PlanDecision(query_state.creation, plan, reason, seconds, group=group,
                                               group_prices=prices))
+
+
+def _does_alike(plan: Plan, other: Plan) -> bool:
+    """Whether a query group's work is split and divided alike by both plans."""
+    alike = [(way_of(one), one.exchange, one.parts, one.read_joined) for one in (plan, other)]
+    return alike[0] == alike[1]
 
 
 def _placed_as(plan: Plan | None, other: Plan | None) -> Plan | None:

@@ -32,7 +32,7 @@ from optimizer.sharing.price import Ratios, SharingPast
 COMMITTED = """SELECT batch, epoch_us("at"), epoch_us("first"), boundaries, plans, seconds, measured, runner
                FROM batches WHERE phase = 'commit' ORDER BY batch DESC"""
 CHOICES = tuple(choice.name for choice in fields(Plan))
-LISTED = ("digits", "order", "levels", "hops")      # choices that JSON has as lists
+LISTED = ("digits", "order", "levels", "hops", "read_joined")      # choices that JSON has as lists
 PRICES = tuple(price.name for price in fields(QueryGroupPrices) if price.name != "seconds_by_way")
 
 

@@ -9,7 +9,7 @@ import sys
 from dataclasses import replace
 
 from jobs.papers import drift
-from jobs.papers.benches import adhoc, backlog, joins, large, looks, sharing, ways
+from jobs.papers.benches import adhoc, arity, backlog, joins, large, looks, sharing, subjoins, ways
 from jobs.papers.benches.large import LargeSetting
 from jobs.papers.benches.looks import StatisticsSetting
 from jobs.papers.benches.sharing import Report, SharingSetting
@@ -36,6 +36,9 @@ def names() -> dict[str, str]:
                        "where it was ended)",
         "sharing": "1 to 500 queries with selections on one join: together, each for itself, and by plain Spark (a "
                    "sample, extrapolated)",
+        "sharing-arity": "paper E's queries Q1 to Q7, joins of two and three of four streams on other keys, and as "
+                         "many more of each: as one work, a work a form, each for itself",
+        "sharing-joins": "a join that several forms have in common, made once and by each form for itself, by one task",
         "sharing-rows": "1 to 500 queries for joined rows with selections on one join: together and each for itself",
         "sharing-ways": "a group's cells split before its join and after it, and its join in each order, by one task",
         "statistics": "looks at whole windows: their cost beside the batches', their errors beside exact SQL; --rows "
@@ -74,6 +77,11 @@ def run(name: str, quick: bool = False, rows: int | None = None, boundaries: int
         case "sharing":
             setting = SharingSetting(counts=(1, 20, 100), apart=20) if quick else SharingSetting()
             return sharing.with_spark(setting, _say, patience=20.0 if quick else sharing.PATIENCE)
+        case "sharing-arity":
+            few = arity.AritySetting(rate=500, copies=(1, 5))
+            return arity.sharing_arity(few if quick else arity.AritySetting(), _say)
+        case "sharing-joins":
+            return subjoins.sub_joins(quick, _say)
         case "sharing-rows":
             return sharing_rows.both(quick)
         case "sharing-ways":

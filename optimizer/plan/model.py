@@ -61,6 +61,8 @@ class Plan:
     hops: tuple[int, ...] = ()        # how often (µs) an instance of each level begins; (): they lie end to end
     split: str = "before"             # of queries that share: when what they read becomes each one's own
     divided: int | None = None        # the stream that `slice` divides; None: as optimizer.plan.division says
+    # of queries that share: two inputs whose join is made once for several query groups
+    read_joined: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         choices: tuple[tuple[str, Iterable[str]], ...] = (

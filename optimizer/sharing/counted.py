@@ -121,10 +121,12 @@ def paper(group: Group, tally: Tally) -> Paper | None:
     if len(group.common.inputs) != 2:
         return None
 
-    def side(i: int, what: int) -> Side:
-        rows, keys = tally.get((i, what), (0.0, 0.0))[0], tally.get((i, KEYS), (0.0, 0.0))[0]
-        return Side(rows, min(rows, keys))
-
     classes = [group.classes[number] for template in group.templates for _, number in template.members]
-    apart = sum(cost(side(0, left), side(1, right)) for left, right in classes)
-    return Paper(cost(side(0, UNION), side(1, UNION)), apart)
+    apart = sum(cost(side(tally, 0, left), side(tally, 1, right)) for left, right in classes)
+    return Paper(cost(side(tally, 0, UNION), side(tally, 1, UNION)), apart)
+
+
+def side(tally: Tally, i: int, what: int) -> Side:
+    """One side of a join as equation (2) has it: all rows of a selection, or of any (UNION)."""
+    rows, keys = tally.get((i, what), (0.0, 0.0))[0], tally.get((i, KEYS), (0.0, 0.0))[0]
+    return Side(rows, min(rows, keys))

@@ -2,9 +2,9 @@
 rows; no file is looked at.
 
 The shared work reads its windows anew each time; a query alone keeps state and reads what came. So sharing wins by the
-number of queries, and loses where a window is very many batches long and few share it. Unit costs are those of `forebay
-bench sharing`, `sharing-rows` and `sharing-ways` (docs/sharing.md), scaled to the machine by what is calibrated there,
-and corrected by what batches took: only time hangs on them.
+number of queries, and loses where a window is very many batches long and few share it. Unit costs are those of the
+benches that `forebay bench` calls `sharing…` (docs/sharing.md), scaled to the machine by what is calibrated there, and
+corrected by what batches took: only time hangs on them.
 """
 from __future__ import annotations
 
@@ -14,10 +14,6 @@ from statistics import median
 
 from optimizer.cost.measured import SECONDS, UnitCosts
 
-LEAST = 3               # queries: two alone cost no more than their scan together, and each is free to choose its plan
-# queries of several forms: fewer are left to plans of their own, which keep state, are chosen by statistics, and can be
-# looked at
-FAMILY = 10
 HYSTERESIS = 1.25       # by this factor the other way must be cheaper for a group to be left, or made
 # Kinds of work by whose unit costs a machine is held against the one on which sharing was measured, of rows and of what
 # each boundary takes. The median of each: batches that teach one kind of work do not move all.
@@ -37,12 +33,13 @@ class SharingCosts:
     `together_off` and `apart_off`: by how many times measured batches were dearer than the rest says.
     """
 
-    shared: float = 0.05            # a group at each boundary, whatever it reads
+    shared: float = 0.05            # a work at each boundary, whatever it reads
     shared_row: float = 8e-8        # to read a row of a window and to merge it by marks
     shared_class: float = 1.2e-3    # each further class: unnesting, joining
     alone: float = 0.05             # each query at each boundary: its commits, its share of the driver's work
     alone_row: float = 3e-8         # to read a row that came
-    form: float = 0.012             # each form in a family of several: its statements, whatever they read
+    form: float = 0.03              # each form of a work: its statements, whatever they read
+    task: float = 0.004             # each further task of a work: its start; stated, nobody has measured it
     merged_row: float = 6e-8        # to merge a form's sets from the cells of so many rows
     # Of row queries:
     joined_row: float = 2.5e-7      # to read a row of a window with its query-set, and to keep it by key
@@ -58,12 +55,19 @@ class SharingCosts:
     meet: float = 7e-8              # each pair of cells that meet on the key, and for each word of their query-sets
     words: float = 2e-8
     split: float = 1.3e-7           # to give a merged pair of query-sets to one of its classes
+    # Of a join that is made once for several groups (optimizer.sharing.families.steering):
+    joined_once: float = 0.11       # its statements, whatever it reads
+    joined_each: float = 0.03       # those of a group that makes it for itself
+    joined_cells: float = 5.6e-7    # to merge a row of either input to cells, once or for each group
+    joined_pairs: float = 1.6e-7    # to read a pair that met for one group
     together_off: float = 1.0
     apart_off: float = 1.0
 
 
 STATED = SharingCosts()
-OF_BOUNDARIES = ("shared", "shared_class", "alone", "form", "joined_class", "class_sets")      # the others are of rows
+# The others are of rows.
+OF_BOUNDARIES = ("shared", "shared_class", "alone", "form", "task", "joined_class", "class_sets",
+                 "joined_once", "joined_each")
 FACTORS = ("together_off", "apart_off")
 
 
@@ -126,6 +130,7 @@ class Load:
     """Rows in the windows of a work's inputs, rows that came with the last batch to those of one query, classes,
     members; of several forms, how many they are, and rows in the windows of each. Of queries that return rows, how many
     SELECT lists they have (0: of others): each of them reads its windows anew alone as well, and each list the join.
+    `spread`: how many times the rows that a task reads are those it would read if all inputs were divided.
     """
 
     window_rows: float
@@ -135,6 +140,7 @@ class Load:
     forms: int = 1
     merged_rows: float = 0.0
     lists: int = 0
+    spread: float = 1.0
 
 
 def together(load: Load, costs: SharingCosts = STATED) -> float:
@@ -143,11 +149,13 @@ def together(load: Load, costs: SharingCosts = STATED) -> float:
 
 def rule(load: Load, costs: SharingCosts = STATED) -> float:
     """Together, before batches corrected it."""
+    statements = costs.shared + load.forms * costs.form
+    window_rows, merged_rows = load.window_rows * load.spread, load.merged_rows * load.spread
     if load.lists:
-        rejoined = (load.lists - 1) * load.window_rows * costs.alone_joined_row
-        return costs.shared + load.window_rows * costs.joined_row + load.classes * costs.joined_class + rejoined
-    several = load.forms * costs.form + load.merged_rows * costs.merged_row if load.forms > 1 else 0.0
-    return costs.shared + load.window_rows * costs.shared_row + load.classes * costs.shared_class + several
+        rejoined = (load.lists - 1) * window_rows * costs.alone_joined_row
+        return statements + window_rows * costs.joined_row + load.classes * costs.joined_class + rejoined
+    several = merged_rows * costs.merged_row if load.forms > 1 else 0.0
+    return statements + window_rows * costs.shared_row + load.classes * costs.shared_class + several
 
 
 def copying(rule_s: float, answer_rows: float, costs: SharingCosts = STATED) -> float:

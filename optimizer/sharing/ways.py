@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from math import prod
 
 from optimizer.plan.model import Plan
 from optimizer.sharing.counted import HEAVY, JOINED, KEYS, MARKS, MET, UNION, Tally
@@ -46,7 +47,10 @@ def in_words(plan: Plan) -> str:
     """The way of a group's plan in words, for decisions."""
     by = "key" if plan.exchange == "partition" else "files"
     by = f"the files of input {plan.divided + 1}" if plan.divided is not None else by
-    return f"split {plan.split} the join, divided by {by}"
+    once = ""
+    if plan.read_joined:
+        once = f", inputs {' and '.join(str(i + 1) for i in plan.read_joined)} joined once for several forms"
+    return f"split {plan.split} the join, {'in one task' if plan.parts == 1 else f'divided by {by}'}{once}"
 
 
 def way_of(plan: Plan) -> Way:
@@ -61,7 +65,8 @@ def planned(group: Group, way: Way) -> Plan:
 
 def seconds(group: Group, tally: Tally, answer_rows: float, parts: int, costs: SharingCosts = STATED) -> Seconds:
     """Of every way, for so many tasks; `answer_rows` are those of one class's answer."""
-    return {way.name: costs.shared + _seconds(group, tally, answer_rows, parts, way, costs) for way in ways(group)}
+    statements = costs.shared + costs.form
+    return {way.name: statements + _seconds(group, tally, answer_rows, parts, way, costs) for way in ways(group)}
 
 
 def chosen(group: Group, priced: Seconds, standing: Way | None = None) -> Way:
@@ -86,8 +91,8 @@ def _seconds(group: Group, tally: Tally, answer_rows: float, parts: int, way: Wa
         share = 1.0 if way.divided not in (None, i) else 1 / parts
         work += rows * (costs.read / (parts if way.divided == i else 1) + costs.merge * share)
     if way.split == "before":
-        return work + _splitting_before(group, tally, parts, way, costs)
-    return work + _splitting_after(group, tally, answer_rows, parts, way, costs)
+        return work + splitting_before(group, tally, parts, way, costs)
+    return work + splitting_after(group, tally, answer_rows, parts, way, costs)
 
 
 def _most(heaviest: float, parts: int) -> float:
@@ -95,7 +100,7 @@ def _most(heaviest: float, parts: int) -> float:
     return min(heaviest, 1.0) + (1 - min(heaviest, 1.0)) / parts
 
 
-def _splitting_before(group: Group, tally: Tally, parts: int, way: Way, costs: SharingCosts) -> float:
+def splitting_before(group: Group, tally: Tally, parts: int, way: Way, costs: SharingCosts) -> float:
     """Sets by class are made of cells, then joined: of each class every set row meets those of its key."""
     unnested, met = 0.0, 1.0
     inputs, count = range(len(group.common.inputs)), len(group.classes)
@@ -119,8 +124,8 @@ def _splitting_before(group: Group, tally: Tally, parts: int, way: Way, costs: S
     return costs.class_sets * count + costs.unnest * unnested + costs.probe * pairs
 
 
-def _splitting_after(group: Group, tally: Tally, answer_rows: float, parts: int, way: Way,
-                     costs: SharingCosts) -> float:
+def splitting_after(group: Group, tally: Tally, answer_rows: float, parts: int, way: Way,
+                    costs: SharingCosts) -> float:
     """Cells meet, then their query-sets' pairs are given to each class that both hold."""
     apart = [i for i in group.told_apart if group.marks[i].names]
     met = _of(tally, JOINED, MET)[0]
@@ -153,6 +158,11 @@ def _set_rows(group: Group, tally: Tally, i: int) -> float:
         1 - (1 - min(_of(tally, i, vector[i])[1] / cells, 1.0)) ** (cells / sets) for vector in group.classes
     ]
     return sets * sum(share)
+
+
+def share_of_classes(group: Group, tally: Tally) -> float:
+    """The mean share of all that meets that a class takes."""
+    return prod(_mean_share_of_cells(group, tally, i) for i in group.told_apart)
 
 
 def _mean_share_of_cells(group: Group, tally: Tally, i: int) -> float:

@@ -11,10 +11,12 @@ import pyarrow.parquet as pq
 import pytest
 
 import forebay
+from jobs.adapt import sharing
 from jobs.adapt.choice import Chooser
 from jobs.batch.works import parsed
 from jobs.run import Loop
 from optimizer.plan.model import Plan, named
+from optimizer.sharing.price import STATED
 from optimizer.time import instant, micros
 
 SECOND = 10**6
@@ -58,6 +60,11 @@ def forced(patch: pytest.MonkeyPatch, form: Callable[[Plan], Plan]) -> None:
     def plan(chooser: Chooser, standing: Any, state: Any, parallel: Any) -> Plan:
         return form(named(parsed(standing.sql, chooser.pipe.catalog), standing.pin))
     patch.setattr(Chooser, "plan", plan)
+
+
+def cheap_sharing(patch: pytest.MonkeyPatch) -> None:
+    """Two queries share wherever they can: what a work takes, whatever it reads, is priced at a fraction."""
+    patch.setattr(sharing, "machine_costs", lambda unit_costs: dataclasses.replace(STATED, shared=0.005, form=0.005))
 
 
 def rows(pipe: forebay.Pipeline, seconds: Iterable[float], stream: str = "views", k: int | list[int] = 1,

@@ -8,11 +8,10 @@ from random import Random
 import pytest
 
 import forebay
-from jobs.adapt import sharing
 from jobs.engine import memory
 from jobs.storage import failpoints
 from tests.jobs.adapt.test_sharing_run import filled, four, private, request_of_any_kind, shown, varied
-from tests.jobs.pipelines import answers, boundary, equal, opened, pipeline, ran, restarted, rows
+from tests.jobs.pipelines import answers, boundary, cheap_sharing, equal, opened, pipeline, ran, restarted, rows
 
 pytestmark = pytest.mark.slow
 
@@ -73,10 +72,8 @@ def test_a_newcomer_gets_all_of_the_history_and_the_others_go_on(tmp_path: Path)
     assert equal(pipe)
 
 
-def test_who_leaves_comes_back_pauses_or_is_replaced_gets_each_combination_once(
-        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sharing, "LEAST", 4)
-    pipe = filled(tmp_path, five())
+def test_who_leaves_comes_back_pauses_or_is_replaced_gets_each_combination_once(tmp_path: Path) -> None:
+    pipe = restarted(filled(tmp_path, five()), share_from=4)
     ran(pipe)
     for at, name, change in ((31, "q1", "pin"), (45, "q2", "pause"), (55, "q1", "unpin"), (66, "q2", "resume"),
                              (75, "q5", "delete")):
@@ -268,7 +265,7 @@ def _change(pipe: forebay.Pipeline, choice: Random, name: str) -> bool:
 @pytest.mark.parametrize("seed", [0, pytest.param(1, marks=pytest.mark.long)])
 def test_changes_and_kills_without_end_leave_every_answer_right(tmp_path: Path, seed: int,
                                                                 monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sharing, "LEAST", 2)
+    cheap_sharing(monkeypatch)
     assert storm(tmp_path, seed, 9, (0, 1, 3), monkeypatch) > 3
 
 
@@ -277,5 +274,5 @@ def test_changes_and_kills_without_end_leave_every_answer_right(tmp_path: Path, 
 def test_a_thousand_changes_with_row_queries_among_them(tmp_path: Path, seed: int,
                                                         monkeypatch: pytest.MonkeyPatch) -> None:
     """More than fifty a seed."""
-    monkeypatch.setattr(sharing, "LEAST", 2)
+    cheap_sharing(monkeypatch)
     assert storm(tmp_path, seed, 22, (4, 5, 6), monkeypatch) > 50

@@ -13,7 +13,6 @@ import pytest
 from deltalake import DeltaTable
 
 import forebay
-from jobs.adapt import sharing
 from jobs.addresses import addresses
 from jobs.commands import scheduled
 from jobs.engine import spark
@@ -21,7 +20,18 @@ from jobs.maintenance import compact
 from jobs.storage import failpoints
 from optimizer.errors import ForebayError
 from optimizer.time import iso, micros
-from tests.jobs.pipelines import COUNT, SECOND, answers, boundary, equal, opened, pipeline, ran, rows
+from tests.jobs.pipelines import (
+    COUNT,
+    SECOND,
+    answers,
+    boundary,
+    cheap_sharing,
+    equal,
+    opened,
+    pipeline,
+    ran,
+    rows,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -206,7 +216,7 @@ def changed(pipe: forebay.Pipeline, choice: Random) -> None:
 def lived(folder: Path, monkeypatch: pytest.MonkeyPatch, boundaries: int, seed: int) -> None:
     """So many boundaries with replacements, merged files and crashes."""
     choice = Random(seed)
-    monkeypatch.setattr(compact, "SMALL_FILES", 6), monkeypatch.setattr(sharing, "LEAST", 2)
+    monkeypatch.setattr(compact, "SMALL_FILES", 6), cheap_sharing(monkeypatch)
     monkeypatch.setattr(addresses, "TIDIED_EVERY", 3)
     pipe = sharing_four(folder)
     while boundaries > 0:

@@ -35,7 +35,7 @@ from optimizer.plan.model import EXCHANGES, KEEPING, Plan
 from optimizer.sharing.price import Ratios, SharingPast
 
 LATER = {"entry": ("tables", "tried", "spent"), "batch": ("shared", "weighed", "parts", "tried", "sharing"),
-         "plan": ("sharing", "levels", "hops", "split", "divided"), "state": ("relations", "batch")}
+         "plan": ("sharing", "levels", "hops", "split", "divided", "read_joined"), "state": ("relations", "batch")}
 PRICES = {"together_s": 0.4, "rule_s": 0.5, "apart_s": 1.9, "forms": 2.0, "parts": 4, "paper_together": 9.0,
           "paper_apart": 40.0, "counted_times_rule": 0.8, "together_off": 1.2, "apart_off": 0.9,
           "before by key": 0.3, "after by files of 1": 0.7}
@@ -48,7 +48,8 @@ def random_plan(random: Random) -> Plan:
     levels = random.choice(((), (60,), (60, 120)))
     return Plan(digits, random.choice(tuple(KEEPING)), tuple(order), random.choice(tuple(EXCHANGES)),
                 parts=random.choice((0, 4)), levels=levels, hops=random.choice(((), tuple(30 for _ in levels))),
-                split=random.choice(("before", "after")), divided=random.choice((None, 0)))
+                split=random.choice(("before", "after")), divided=random.choice((None, 0)),
+                read_joined=random.choice(((), (0, 1))))
 
 
 def random_states(random: Random) -> dict[str, KeptState]:
@@ -141,7 +142,7 @@ def test_names_on_the_disk_stay() -> None:
     written = json.loads(encode_entry(LedgerEntry("commit", batch, {"top": KeptState(plan, 60, 120, {"pages": 3}, 7)})))
     form = {"name": "EAP1 running", "digits": [True], "keeping": "running", "order": [0], "exchange": "slice",
             "layout": "panes", "invalidation": "insert", "place": "tasks", "parts": 0, "sharing": "each", "levels": [],
-            "hops": [], "split": "before", "divided": None}
+            "hops": [], "split": "before", "divided": None, "read_joined": []}
     assert written == {
         "phase": "commit", "tables": {}, "tried": {}, "spent": {"seconds": 0.0, "trying": 0.0},
         "batch": {"number": 7, "boundaries": [120], "plans": {"top": form}, "relations": {"pages": 3}, "states": {},

@@ -12,7 +12,7 @@ import pytest
 import forebay
 from jobs.adapt import sharing
 from optimizer.sharing.price import STATED
-from tests.jobs.pipelines import answers, boundary, equal, pipeline, ran, restarted, rows
+from tests.jobs.pipelines import answers, boundary, cheap_sharing, equal, pipeline, ran, restarted, rows
 
 pytestmark = pytest.mark.slow
 
@@ -68,7 +68,7 @@ def test_windows_of_figure_8_share_the_buckets_that_both_need(tmp_path: Path, mo
     """Q1 counts bucket 3 ⋈ 3 only, Q2, created meanwhile with a window twice as long, 3 ⋈ 3, 2 ⋈ 3, 3 ⋈ 2 and 2 ⋈ 2: by
     one work.
     """
-    monkeypatch.setattr(sharing, "LEAST", 2), monkeypatch.setattr(sharing, "FAMILY", 2)
+    cheap_sharing(monkeypatch)
     sizes = {1: (2, 7), 2: (3, 11), 3: (5, 13), 4: (1, 1)}
     pipe = pipeline(tmp_path, {"a": "", "b": ""}, queries={"Q1": PAIR.format(10)})
     for number in (1, 2):
@@ -89,7 +89,7 @@ def test_a_changelog_goes_through_the_phases_of_figure_5(tmp_path: Path, monkeyp
 
     Then statistics are taken and it stays, or goes, by price; nothing is lost on the way.
     """
-    monkeypatch.setattr(sharing, "LEAST", 2), monkeypatch.setattr(sharing, "FAMILY", 2)
+    cheap_sharing(monkeypatch)
     three = ("SELECT COUNT(*) AS n FROM a [WINDOW 10 SECONDS], b [WINDOW 10 SECONDS], c [WINDOW 10 SECONDS] WHERE a.k "
              "= b.k AND b.k = c.k")
     pipe = pipeline(tmp_path, {

@@ -4,16 +4,19 @@ rows that there are.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from random import Random
 
 import pytest
 
 from optimizer.query.model import Query
 from optimizer.query.windows import SECOND, Window
-from optimizer.sharing import pool
-from optimizer.sharing.family import Family, apart, family_program, related
+from optimizer.sharing.families import pool
+from optimizer.sharing.families.division import BY_KEY, ONE_TASK, FamilyDivision, division_of, of_all, planned, reading
+from optimizer.sharing.families.family import Family, apart, family_program, related
+from optimizer.sharing.families.pool import UNITS, Form, Pricing, Rows, Set, form, losers
 from optimizer.sharing.group import Group, group
-from optimizer.sharing.pool import UNITS, Form, Rows, Set, form
+from optimizer.sharing.price import STATED, pays
 from optimizer.sharing.program import lowering
 from tests.optimizer.planning import BATCH, query
 
@@ -41,12 +44,16 @@ def rows(stream: str, windows: frozenset[Window]) -> tuple[float, float]:
 
 def made(*texts: str, members: int = 1) -> tuple[Form, ...]:
     forms = (form(text, grouped(text)) for text in texts)
-    return tuple(Form(f.name, f.windows, f.keys, members, members, f.apart) for f in forms)
+    return tuple(Form(f.name, f.windows, f.reading, members, members, f.apart) for f in forms)
+
+
+# Where a work's fixed statements cost little beside its rows, scans decide.
+LEAN = replace(STATED, form=0.012)
 
 
 def families(forms: Iterable[Form], rows: Rows, standing: Iterable[frozenset[str]] = (),
-             fewest: int = 2) -> tuple[Set, ...]:
-    return pool.families(forms, rows, standing, fewest=fewest)
+             parts: int = 2) -> tuple[Set, ...]:
+    return pool.families(forms, Pricing(rows, parts, LEAN), standing)
 
 
 def names(found: tuple[Set, ...]) -> set[frozenset[str]]:
@@ -81,24 +88,64 @@ def test_what_stands_stays_where_it_would_not_be_made() -> None:
     assert len(families(far, rows, [frozenset(f.name for f in far)])) == 2
 
 
-def test_few_queries_of_several_forms_keep_plans_of_their_own() -> None:
-    forms = made(of_views(20), of_views(60), of_views(40, "v.user"))
-    assert [len(families(forms, rows, fewest=n)) for n in (3, 4)] == [1, 3]
+def test_a_few_queries_of_as_many_forms_keep_plans_of_their_own() -> None:
+    """By price: each form's statements cost nearly what a query alone does."""
+    for count, shares in ((2, False), (4, False), (7, False), (40, True)):
+        forms = made(*(of_views(60, f"v.page, v.ms % {n}") for n in range(2, 2 + count)))
+        whole = pool.united([pool.one(f, Pricing(rows)) for f in forms], Pricing(rows))
+        assert pays(whole.together_s, whole.load, standing=False) == shares
+    told = losers(forms[:7], Pricing(rows))
+    assert told.keys() == {f.name for f in forms[:7]}
+    assert {s.load.members for s in told.values()} == {7}
 
 
-def test_joins_on_other_keys_and_other_streams_are_other_families() -> None:
-    by_user, by_page, clicks = grouped(joined(20)), grouped(joined(
-        20, "v.page = c.user")), grouped(f"SELECT COUNT(*) AS n FROM {CLICKS.format(20)}")
-    assert not related((by_user, by_page)) and not related((grouped(of_views(20)), clicks))
-    assert related((by_user, clicks, grouped(of_views(20)))), "the join connects the two streams"
+ON_PAGE = joined(20, "v.page = c.user")
 
 
-@pytest.mark.parametrize("text, word", [(
-    f"SELECT COUNT(*) AS n FROM {VIEWS.format(20)}, {CLICKS.format(20)}, pages AS p WHERE v.user = c.user AND v.page = "
-    "p.page",
-    "no key in common"), (f"SELECT SUM(10 % v.ms) AS n FROM {VIEWS.format(20)}", "can fail")])
-def test_what_can_join_no_other_form_says_why(text: str, word: str) -> None:
-    assert word in (apart(grouped(text)) or "")
+def test_joins_on_other_keys_share_where_tasks_divide_files() -> None:
+    by_user, by_page = grouped(joined(20)), grouped(ON_PAGE)
+    assert related((by_user, by_page)) and related((by_user, grouped(of_views(20))))
+    assert not related((grouped(of_views(20)), grouped(f"SELECT COUNT(*) AS n FROM {CLICKS.format(20)}")))
+    assert of_all([reading(by_user), reading(grouped(joined(40)))]).divisions == (BY_KEY,)
+    both = of_all([reading(by_user), reading(by_page)])
+    assert both.divisions == (FamilyDivision("files", "clicks"), FamilyDivision("files", "views"), ONE_TASK)
+    with pytest.raises(ValueError, match="cannot divide"):
+        Family((by_user, by_page))
+    for division in both.divisions:
+        groups = tuple(replace(g, chosen=p) for g, p in zip((by_user, by_page), planned((by_user, by_page), division)))
+        assert Family(groups).division == division_of(groups) == division
+
+
+def test_a_stream_that_a_query_joins_with_itself_is_not_divided_by_files() -> None:
+    itself = grouped(f"SELECT COUNT(*) AS n FROM {VIEWS.format(20)}, views AS w [WINDOW 20 SECONDS] WHERE v.user = "
+                     "w.page")
+    assert of_all([reading(itself), reading(grouped(of_views(20)))]).divisions == (ONE_TASK,)
+
+
+def test_the_stream_with_most_rows_is_divided_and_few_rows_are_one_tasks() -> None:
+    def counts(clicks: float) -> Rows:
+        return lambda stream, windows: (clicks if stream == "clicks" else 400_000.0, 0.0)
+
+    divisions = []
+    for clicks in (800_000.0, 4_000.0):
+        forms = made(joined(20), ON_PAGE)
+        divisions.append(pool.united([pool.one(f, Pricing(counts(clicks))) for f in forms],
+                                     Pricing(counts(clicks), 2)).division.stream)
+    assert divisions == ["clicks", "views"]
+    few: Rows = lambda stream, windows: (100.0, 0.0)
+    assert pool.united([pool.one(f, Pricing(few)) for f in forms], Pricing(few, 2)).division == ONE_TASK
+
+
+def test_what_is_not_divided_is_dearer_by_the_tasks_that_read_it() -> None:
+    same, other = (pool.united([pool.one(f, Pricing(rows, 4)) for f in made(joined(60), joined(30, on))],
+                               Pricing(rows, 4)) for on in ("v.user = c.user", "v.page = c.user"))
+    assert same.load.spread == 1.0 and other.load.spread == pytest.approx((1 + 4) / 2)
+    assert other.together_s > same.together_s
+
+
+def test_an_expression_that_can_fail_joins_no_other_form() -> None:
+    text = f"SELECT SUM(10 % v.ms) AS n FROM {VIEWS.format(20)}"
+    assert "can fail" in (apart(grouped(text)) or "")
     with pytest.raises(ValueError, match="no family"):
         Family((grouped(text), grouped(of_views(20))))
 

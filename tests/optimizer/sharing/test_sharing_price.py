@@ -62,7 +62,7 @@ def test_each_select_list_of_row_queries_reads_the_join_once_more() -> None:
 
 def test_a_group_that_stands_stays_where_one_would_not_be_made() -> None:
     between = replace(WORKLOAD, members=4, classes=4,
-                      window_rows=1_000_000 + round(each_alone(WORKLOAD) / 100 * 4 / 8e-8) - 1_700_000)
+                      window_rows=1_000_000 + round(each_alone(WORKLOAD) / 100 * 4 / 8e-8) - 2_075_000)
     assert 1 / 1.25 < together(between) / each_alone(between) < 1.25
     assert pays(together(between), between, standing=True) and not pays(together(between), between, standing=False)
 

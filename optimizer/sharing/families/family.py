@@ -25,7 +25,11 @@ from optimizer.plan.program import Definition, Program, Source, Step
 from optimizer.query.normal import placed
 from optimizer.query.shape import Measure, raw_columns, shape
 from optimizer.query.windows import ALWAYS, Window
-from optimizer.sharing.counted import countable, counting
+from optimizer.sharing.counted import countable, counting, numbered
+from optimizer.sharing.families import joined
+from optimizer.sharing.families.division import FamilyDivision, division_of, of_all, reading
+from optimizer.sharing.families.steering import countable as countable_sub_joins
+from optimizer.sharing.families.subjoin import Reader, SubJoin, chosen
 from optimizer.sharing.group import Group
 from optimizer.sharing.marks import WORD, Choice, Conjuncts, Marks, choice_of, marks
 from optimizer.sharing.program import answered, classes, lowering
@@ -35,49 +39,18 @@ SEGMENT = "_segment"        # how many of the bounds of all windows a row's even
 Use = tuple[int, int]       # a group's number, its input's
 
 
-def keys(group: Group) -> Mapping[str, frozenset[Expr]] | None:
-    """By source what the join's tasks are divided by.
-
-    Nothing for a single input, None where no key is common to all inputs.
-    """
-    if len(group.common.inputs) == 1:
-        return {}
-    common = shape(group.common).common_key()
-    if common is None:
-        return None
-    exprs_by_source: dict[str, set[Expr]] = {}
-    for i, attribute in enumerate(common):
-        exprs_by_source.setdefault(group.common.inputs[i].source, set()).add(placed(attribute.expr, {i: 0}))
-    return {source: frozenset(exprs) for source, exprs in exprs_by_source.items()}
-
-
 def apart(group: Group) -> str | None:
     """Why no other group can read this one's scans."""
     if group.common.returns_rows:
         return "it returns rows, which others' cells do not have"
-    divided = keys(group)
-    if divided is None or any(len(exprs) > 1 for exprs in divided.values()):
-        return "its inputs have no key in common by which tasks could divide the scan"
     if failing(lowering(group)):
         return "an expression of it can fail on a row, which must not fail others"
     return None
 
 
 def related(groups: Iterable[Group]) -> bool:
-    """Whether these can be one family: by way of streams in common each reaches each other, and tasks divide every
-    source by one key.
-    """
-    listed = tuple(groups)
-    divided: dict[str, set[Expr]] = {}
-    for group in listed:
-        for source, exprs in (keys(group) or {}).items():
-            divided.setdefault(source, set()).update(exprs)
-    if any(len(exprs) > 1 for exprs in divided.values()):
-        return False
-    streams = []
-    for group in listed:
-        streams.append({declared.source for declared in group.common.inputs if declared.is_stream})
-    return connected(streams)
+    """Whether these can be one family: by way of streams in common each reaches each other."""
+    return connected([{declared.source for declared in group.common.inputs if declared.is_stream} for group in groups])
 
 
 def connected(parts: list[set[str]]) -> bool:
@@ -93,14 +66,33 @@ def connected(parts: list[set[str]]) -> bool:
 class Family:
     """Query groups with common streams, such as `Family((clicks_by_page, clicks_by_user))`; `related` holds of them.
 
-    Each is numbered by its place.
+    Each is numbered by its place. Their plans divide the work among tasks in one way.
     """
 
     groups: tuple[Group, ...]
 
     def __post_init__(self) -> None:
-        if len(self.groups) > 1 and (not related(self.groups) or any(map(apart, self.groups))):
+        if len(self.groups) < 2:
+            return
+        if not related(self.groups) or any(map(apart, self.groups)):
             raise ValueError("these groups are no family")
+        if self.division not in of_all(map(reading, self.groups)).divisions:
+            raise ValueError(f"tasks cannot divide these groups by {self.division}")
+
+    @cached_property
+    def division(self) -> FamilyDivision:
+        """How tasks divide the work of all groups."""
+        return division_of(self.groups)
+
+    @cached_property
+    def sub_joins(self) -> tuple[SubJoin, ...]:
+        """The joins that the groups' plans read, each made once."""
+        return chosen(self.groups)
+
+    @cached_property
+    def countable(self) -> tuple[SubJoin, ...]:
+        """The joins that could be made once, of which cells are counted now and then."""
+        return countable_sub_joins(self.groups, self.division)
 
     @cached_property
     def scans(self) -> tuple[SharedScan, ...]:
@@ -185,14 +177,20 @@ def family_program(family: Family, contexts: tuple[Lowering, ...], boundaries: t
     sources = tuple(_source(family, scan, contexts, boundaries) for scan in family.scans)
     setup: list[Definition] = []
     last_due: dict[int, int | None] = {}
+    read_joined = frozenset().union(*(sub_join.numbers for sub_join in family.sub_joins))
+    for number, sub_join in enumerate(family.sub_joins):
+        setup += joined.setup(sub_join, number)
     for g, group in enumerate(family.groups):
-        setup += classes(group, _prefix(g))
+        setup += classes(group, _prefix(g)) if g not in read_joined else ()
         if count and countable(group):
             last_due[g] = max((t for t in boundaries if t % group.common.every == 0), default=None)
     for scan, source in zip(family.scans, sources):
         setup += _dictionaries(scan, contexts, source)
+    counted = family.countable if count else ()
+    for number, sub_join in enumerate(counted):
+        setup += classes(sub_join.group, _counted_prefix(number))
     steps = chain.from_iterable(_steps(family, contexts, cells, n, t, last_due) for n, t in enumerate(boundaries))
-    return Program(sources, tuple(setup), tuple(steps))
+    return Program(sources, tuple(setup), (*steps, *_sub_join_counts(family, contexts, cells, boundaries, counted)))
 
 
 def _files(scan: SharedScan) -> str:
@@ -243,7 +241,7 @@ def _source(family: Family, scan: SharedScan, contexts: tuple[Lowering, ...], bo
         return Source(name, "relation", scan.source, columns=tuple(read.items()))
     stamp = family.groups[g].common.inputs[i].event_time
     only_compared = len(boundaries) == len(scan.windows) == 1 and stamp not in computed
-    dealt = all(len(group.common.inputs) == 1 for group in family.groups)
+    dealt = all(len(group.common.inputs) == 1 for group in family.groups) or family.division.stream == scan.source
     return Source(name, "stream", scan.source, (_range(scan, boundaries),), tuple(read.items()), dealt,
                   stamp if only_compared else None)
 
@@ -274,8 +272,19 @@ def _steps(family: Family, contexts: tuple[Lowering, ...], all_cells: tuple[_Cel
         cells_of |= dict.fromkeys(cells.scan.uses, cells)
         if not {g for g, _ in cells.scan.uses}.isdisjoint(due):
             define.append(Definition(_cells_at(cells.scan, n), _cell_rows(cells, contexts, t), True))
+    define += _sub_joins(family, contexts, cells_of, n, t, due)
     steps: list[Step] = []
+    by_sub_join: dict[int, tuple[int, SubJoin, Reader]] = {}
+    for number, sub_join in enumerate(family.sub_joins):
+        by_sub_join |= {reader.number: (number, sub_join, reader) for reader in sub_join.readers}
     for g in due:
+        if g in by_sub_join:
+            number, sub_join, reader = by_sub_join[g]
+            names, own = _other_cells(reader, contexts[g], cells_of, n, t)
+            above = joined.lowered_above(reader, contexts[g])
+            steps.append(joined.answer(sub_join, number, reader, above, n, t, names, (*define, *own)))
+            define = []
+            continue
         group, ctx = family.groups[g], contexts[g]
         names = {i: f"{_prefix(g)}cells_{i}_at_{n}" for i in ctx.inputs}
         for i, name in names.items():
@@ -289,6 +298,69 @@ def _steps(family: Family, contexts: tuple[Lowering, ...], all_cells: tuple[_Cel
         defined = chain.from_iterable(step.define for step in steps)
         steps[-1] = replace(steps[-1], drop=tuple(definition.name for definition in defined))
     return steps
+
+
+def counted_as(family: Family, number: int) -> int:
+    """The answer's number of what is counted of a sub-join, after those of the groups."""
+    return numbered(len(family.groups) + number)
+
+
+def _counted_prefix(number: int) -> str:
+    return f"counted_{number}_"
+
+
+def _sub_join_counts(family: Family, contexts: tuple[Lowering, ...], all_cells: tuple[_Cells, ...],
+                     boundaries: tuple[int, ...], counted: tuple[SubJoin, ...]) -> list[Step]:
+    """What is counted of each sub-join's cells at the last boundary: it has cells of its own, also where a reader is
+    not due.
+    """
+    steps, t, scanned = list[Step](), boundaries[-1], set[int]()
+    cells_of = {use: cells for cells in all_cells for use in cells.scan.uses}
+    for number, sub_join in enumerate(counted):
+        first, define, names = sub_join.readers[0], list[Definition](), dict[int, str]()
+        ctx = joined.lowered(sub_join, contexts[first.number], family.division)
+        for side in (0, 1):
+            cells = cells_of[first.number, first.pair[side]]
+            names[side] = f"{_counted_prefix(number)}cells_{side}"
+            scan = f"counted_cells_of_{cells.scan.number}"
+            if cells.scan.number not in scanned:
+                define.append(Definition(scan, _cell_rows(cells, contexts, t), True))
+            scanned.add(cells.scan.number)
+            define.append(Definition(names[side], _members(sub_join.group, ctx, side, cells, scan, t), True))
+        counts = counting(sub_join.group, ctx, t, names, _counted_prefix(number))
+        steps.append(replace(counts, define=tuple(define), number=counted_as(family, number)))
+    return steps
+
+
+def _sub_joins(family: Family, contexts: tuple[Lowering, ...], cells_of: Mapping[Use, _Cells], n: int, t: int,
+               due: list[int]) -> list[Definition]:
+    """The rows of each sub-join that a group reads at this boundary."""
+    define: list[Definition] = []
+    for number, sub_join in enumerate(family.sub_joins):
+        if sub_join.numbers.isdisjoint(due):
+            continue
+        first = sub_join.readers[0]
+        ctx = joined.lowered(sub_join, contexts[first.number], family.division)
+        names = {side: f"{joined.prefix(number)}cells_{side}_at_{n}" for side in (0, 1)}
+        for side, name in names.items():
+            cells = cells_of[first.number, first.pair[side]]
+            define.append(Definition(name, _members(sub_join.group, ctx, side, cells, _cells_at(cells.scan, n), t),
+                                     True))
+        define += joined.made(sub_join, number, ctx, n, names)
+    return define
+
+
+def _other_cells(reader: Reader, ctx: Lowering, cells_of: Mapping[Use, _Cells], n: int,
+                 t: int) -> tuple[dict[int, str], list[Definition]]:
+    """The cells of the inputs that a reader of a sub-join has beside it: their names by input, and their definitions.
+    """
+    above, names, define = joined.lowered_above(reader, ctx), dict[int, str](), list[Definition]()
+    for place, i in enumerate(i for i in ctx.inputs if i not in reader.pair):
+        cells = cells_of[reader.number, i]
+        names[place] = f"{_prefix(reader.number)}cells_{place}_at_{n}"
+        sql = _members(reader.group, above, place, cells, _cells_at(cells.scan, n), t)
+        define.append(Definition(names[place], sql, True))
+    return names, define
 
 
 def _cell_rows(cells: _Cells, contexts: tuple[Lowering, ...], t: int) -> str:
@@ -330,7 +402,7 @@ def _shared_conditions(scan: SharedScan, contexts: tuple[Lowering, ...]) -> list
     conditions = [f"{key} IS NOT NULL" for key in keys_by_use[0] if key in of_all_readers]
     for g, i in scan.uses:
         ctx = contexts[g]
-        if len(ctx.inputs) > 1:      # all that join divide the source by the same key
+        if len(ctx.inputs) > 1:      # all that join divide the source by the same key, if by any
             of_this_task = share(ctx, i, [_text(ctx, attribute.expr) for attribute in ctx.shape.attributes[i]])
             return conditions + ([of_this_task] if of_this_task else [])
     return conditions
