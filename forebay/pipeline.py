@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from forebay import show
+from jobs.batch.works import parsed
 from jobs.commands import adapt as adapting
 from jobs.commands import rebuild as rebuilding
 from jobs.commands.status import status as status_of
@@ -23,7 +24,9 @@ from jobs.results import answers, decisions
 from jobs.results import figures as statistics_said
 from jobs.run import Loop
 from optimizer.errors import ForebayError
+from optimizer.expression.expr import AggregateRef
 from optimizer.names import NAME
+from optimizer.query.model import references
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -103,6 +106,19 @@ class Pipeline:
     def reader(self, name: str, at: Any = None, every: bool = False) -> pa.RecordBatchReader:
         """The answer as batches of rows, for one that need not fit into memory."""
         return answers.stream(self.runtime, name, _instant(at, "at"), every)
+
+    def newest(self, name: str, boundaries: int) -> tuple[pa.Table, list[str]]:
+        """The answers at the newest boundaries, and which of their columns are groups; of a row query only when its
+        rows were published.
+        """
+        state = requests.show(self.runtime, name)
+        query = parsed(state.sql, self.runtime.catalog)
+        rows = answers.rows(self.runtime, state, answers.published(self.runtime, name)[-boundaries:])
+        if query.returns_rows:
+            return rows.select(["boundary"]), []
+        aggregated = {column for column, expr in query.outputs
+                      if any(isinstance(leaf, AggregateRef) for leaf in references(expr))}
+        return rows, [column for column, _ in query.outputs if column not in aggregated]
 
     def explain(self, query: str, **options: Any) -> dict[str, Any]:
         """Candidates, choice, tree and SQL of a query by name or text.

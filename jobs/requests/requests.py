@@ -140,6 +140,7 @@ def document(pipe: OpenPipeline, query_state: QueryState, sharer: Sharer) -> dic
         "effective": effective,
         "table": query_state.address,
         "latest": latest_path(query_state.name),
+        "path": pipe.path(query_state.address),
         "sql": query_state.sql,
         "columns": [{"name": name, "type": kind} for name, kind in json.loads(query_state.columns)],
         "pinned": query_state.pin,
