@@ -1,6 +1,7 @@
 """`plan` and `apply`: what is in queries/ comes into force, by one request at one boundary, and nothing else does."""
 from __future__ import annotations
 
+import random
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -227,17 +228,19 @@ def test_queries_from_no_file_stay_until_somebody_names_them(tmp_path: Path) -> 
 
 def test_adopting_changes_no_answer(tmp_path: Path) -> None:
     """A row query that began anew would publish all pairs once more."""
-    pipe = pipeline(tmp_path)
-    pipe.create("pairs", PAIRS)
+    pipe = pipeline(tmp_path, queries={"base": COUNT})
     rows(pipe, [1, 2, 15])
     assert ran(pipe) == [10]
+    pipe.create("pairs", PAIRS)
+    rows(pipe, [25])
+    assert ran(pipe) == [20]
     shown = pipe.query("pairs")
     pipe.apply(adopt="pairs")
-    assert pipe.query("pairs") == shown
-    rows(pipe, [25])
-    assert ran(opened(tmp_path)) == [20]
+    assert pipe.query("pairs") == shown and shown["effective"] == boundary(20)
+    rows(pipe, [35])
+    assert ran(opened(tmp_path)) == [30]
     pipe = opened(tmp_path)
-    assert [t for t, *_ in answers(pipe, "pairs")] == [10] * 4 + [20] * 5 and equal(pipe)
+    assert [t for t, *_ in answers(pipe, "pairs")] == [20] * 9 + [30] * 7 and equal(pipe)
 
 
 @pytest.mark.parametrize(("name", "code"), [("nobody", "unknown-query"), ("over", "wrong-state"),
@@ -336,3 +339,43 @@ def test_a_run_tells_what_apply_would_do_and_takes_new_files_in(tmp_path: Path) 
     assert all("forebay apply" in notice for notice in notices)
     assert states(pipe) == {"q": "active", "gone": "active", "mine": "active", "fresh": "active"}
     assert actions(pipe.plan()) == {"q": "replace", "gone": "delete", "mine": "delete"}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_after_each_apply_the_files_are_what_is_in_force(tmp_path: Path, seed: int) -> None:
+    """Whatever people do to files and queries between two of them; what they made by hand is let alone."""
+    choice, pipe = random.Random(seed), pipeline(tmp_path, queries={"q0": COUNT})
+    texts, by_hand, clock = (COUNT, SUM, PAIRS), set[str](), 0
+    for _ in range(8):
+        for _ in range(3):
+            _meddle(choice, pipe, tmp_path, texts, by_hand)
+        clock += 10
+        rows(pipe, [clock + 5])
+        if choice.random() < 0.5:
+            ran(pipe)
+        planned = pipe.plan()
+        assert pipe.apply() == planned and len(boundaries(planned)) <= 1
+        assert pipe.plan() == {**NOTHING, "other": planned["other"]}
+        in_files = {path.stem: path.read_text() for path in (tmp_path / "queries").glob("*.sql")}
+        by_hand -= in_files.keys()
+        living = {query["query"]: query["sql"] for query in pipe.queries() if query["state"] != "deleted"}
+        assert {name: sql for name, sql in living.items() if name not in by_hand} == in_files
+        assert set(planned["other"]) == living.keys() & by_hand
+    ran(pipe, flush=True)
+    assert equal(pipe)
+
+
+def _meddle(choice: random.Random, pipe: forebay.Pipeline, folder: Path, texts: tuple[str, ...],
+            by_hand: set[str]) -> None:
+    """A file comes, changes or goes; or a person creates, pauses or deletes a query by hand."""
+    name, kind = f"q{choice.randrange(4)}", choice.randrange(5)
+    state = states(pipe).get(name)
+    if kind < 2:
+        file(folder, name).write_text(choice.choice(texts))
+    elif kind == 2:
+        file(folder, name).unlink(missing_ok=True)
+    elif kind == 3:
+        pipe.create(name, choice.choice(texts), replace=True)
+        by_hand.add(name)
+    elif state == "active":
+        pipe.change(name, choice.choice(["pause", "delete"]))
