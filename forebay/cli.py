@@ -28,6 +28,7 @@ query = typer.Typer(help="Create, delete, pause, resume, list or show queries; n
                     **PLAIN)
 app.add_typer(query, name="query")
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A query's name.")]
+ADOPT = "Write the file of a query that came from none; may be repeated."
 NEW_HISTORY = "Keep the answers so far in a table of their own, so that columns may change their types."
 
 
@@ -172,6 +173,28 @@ def show_(call: CommonOptions, name: Name) -> Reply:
     """One query: state, table, columns, text."""
     document = show.query(_synchronised(call, strict=False).query(name))
     return Reply(document, text.query(document))
+
+
+def plan(call: CommonOptions) -> Reply:
+    """What has to change so that the files of queries/ are in force; changes nothing."""
+    document = show.folder(opened(call).plan())
+    return Reply(document, text.planned(document))
+
+
+def apply(
+    call: CommonOptions,
+    adopt: Annotated[list[str] | None, typer.Option("--adopt", metavar="NAME", help=ADOPT)] = None,
+    delete_others: Annotated[bool, typer.Option("--delete-others", help="End queries that came from no file.")] = False
+) -> Reply:
+    """Make the files of queries/ those in force, by one request, all at one boundary."""
+    document = show.folder(opened(call).apply(adopt or (), delete_others))
+    return Reply(document, text.applied(document))
+
+
+def check(call: CommonOptions) -> Reply:
+    """Whether forebay.yml, queries/ and expectations/ are right; runs nothing."""
+    document = opened(call).check()
+    return Reply(document, text.checked(document))
 
 
 def result(
@@ -436,7 +459,7 @@ def _register() -> None:
     app.callback(invoke_without_command=True, no_args_is_help=True)(shared(entry, engine=True))
     query.callback()(shared(of_queries, engine=True))
     commands: tuple[Any, ...] = (init, ingest, run, status, result, explain, plans, pin, unpin, windows, stats, adapt,
-                                 track, verify, release, expectations, doctor, calibrate, demo)
+                                 track, verify, release, expectations, check, plan, apply, doctor, calibrate, demo)
     for function in commands:
         app.command()(shared(function, engine=function in (run, verify, explain)))
     for function, name in ((create, "create"), (delete, "delete"), (pause, "pause"), (resume, "resume"),

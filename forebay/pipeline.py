@@ -5,12 +5,13 @@ Times come back as integer microseconds; those that are given may also be texts 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from forebay import show
 from jobs.batch.works import parsed
 from jobs.commands import adapt as adapting
+from jobs.commands import folder as applying
 from jobs.commands import rebuild as rebuilding
 from jobs.commands.status import status as status_of
 from jobs.expectations import releases
@@ -88,6 +89,22 @@ class Pipeline:
     def synchronise(self) -> list[str]:
         """New files in queries/ become queries; what else differs there is told, not applied."""
         return [notice.message for notice in requests.synchronise(self.runtime)]
+
+    def plan(self) -> dict[str, Any]:
+        """What `apply` would do now; nothing is changed."""
+        return applying.plan(self.loop.chooser)
+
+    def apply(self, adopt: str | Collection[str] = (), delete_others: bool = False) -> dict[str, Any]:
+        """Makes the queries of queries/ those in force, by one request: creations, replacements and deletions.
+
+        Of queries to `adopt`, which came from no file, the files are written; `delete_others` ends all that have none.
+        """
+        names = [adopt] if isinstance(adopt, str) else list(adopt)
+        return applying.apply(self.loop.chooser, names, delete_others)
+
+    def check(self) -> dict[str, Any]:
+        """Refuses what is wrong in the pipeline's folder, as `run` and `apply` would; notes sources without files."""
+        return applying.check(self.runtime)
 
     def query(self, name: str) -> dict[str, Any]:
         return self._shown(requests.show(self.runtime, name))
