@@ -44,7 +44,7 @@ def test_a_warehouse_of_before_is_read_and_goes_on(tmp_path: Path) -> None:
     for query, plan in PINS.items():
         assert {entry["plan"] for entry in before.plans(query)["decisions"]} == {plan}
     shared = next(q for q in before.queries() if q["query"] == "shared0")
-    assert shared["shares_with"] == ["shared1", "shared2"]
+    assert {"shared1", "shared2"} <= set(shared["shares_with"])      # others may join them: prices say who shares
     state = (folder / "warehouse/state/expire").iterdir()
     epochs = {entry.name for entry in state}
     before.close()
