@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import forebay
-from forebay import formats, show, text, text_status
+from forebay import formats, show, text
 from forebay.outside import CommonOptions, Reply, perform, shared
 from optimizer.errors import ForebayError
 
@@ -28,6 +28,7 @@ query = typer.Typer(help="Create, delete, pause, resume, list or show queries; n
                     **PLAIN)
 app.add_typer(query, name="query")
 Name = Annotated[str, typer.Argument(metavar="NAME", help="A query's name.")]
+ADOPT = "Write the file of a query that came from none; may be repeated."
 NEW_HISTORY = "Keep the answers so far in a table of their own, so that columns may change their types."
 
 
@@ -174,17 +175,48 @@ def show_(call: CommonOptions, name: Name) -> Reply:
     return Reply(document, text.query(document))
 
 
+def plan(call: CommonOptions) -> Reply:
+    """What has to change so that the files of queries/ are in force; changes nothing."""
+    document = show.folder(opened(call).plan())
+    return Reply(document, text.planned(document))
+
+
+def apply(
+    call: CommonOptions,
+    adopt: Annotated[list[str] | None, typer.Option("--adopt", metavar="NAME", help=ADOPT)] = None,
+    delete_others: Annotated[bool, typer.Option("--delete-others", help="End queries that came from no file.")] = False
+) -> Reply:
+    """Make the files of queries/ those in force, by one request, all at one boundary."""
+    document = show.folder(opened(call).apply(adopt or (), delete_others))
+    return Reply(document, text.applied(document))
+
+
+def check(call: CommonOptions) -> Reply:
+    """Whether forebay.yml, queries/ and expectations/ are right; runs nothing."""
+    document = opened(call).check()
+    return Reply(document, text.checked(document))
+
+
 def result(
-    call: CommonOptions, name: Name,
+    call: CommonOptions,
+    name: Annotated[str | None, typer.Argument(metavar="NAME", help="A query's name; default: every query.")] = None,
     at: Annotated[str | None, typer.Option("--at", metavar="T", help="The answer at this boundary.")] = None,
     every: Annotated[bool, typer.Option("--all", help="The answers at every boundary.")] = False,
     form: Annotated[Format, typer.Option("--format", help="How it is printed.")] = Format.table,
-    output: Annotated[str | None,
-                      typer.Option("-o", "--output", metavar="FILE", help="Write to a file.")] = None) -> Reply:
-    """The answer at the last boundary, at one, or at every."""
+    output: Annotated[str | None, typer.Option("-o", "--output", metavar="FILE", help="Write to a file.")] = None,
+    plot: Annotated[str | None, typer.Option("--plot", metavar="FILE", help="Draw them by time, .png or .svg.")] = None
+) -> Reply:
+    """The answer at the last boundary, at one, or at every; without a name every query's last one."""
     if at is not None and every:
         raise ForebayError("bad-usage", "--at and --all exclude each other", hint="give one of them")
     pipe, instant = opened(call), show.micros(at, "--at") if at is not None else None
+    if name is None:
+        if at is not None or every or output is not None or plot is not None or form is not Format.table:
+            raise ForebayError("bad-usage", "without a name there are no --at, --all, --format, --plot and -o",
+                               hint="name the query: forebay result NAME …")
+        return _last_answers(pipe)
+    if plot is not None:
+        return _plotted(pipe, name, plot)
     write = formats.writer(name, pipe.reader(name, instant, every), form.value, output)
     if output is not None:
         write(sys.stderr)
@@ -192,20 +224,45 @@ def result(
                  streamed=lambda out: formats.as_json(name, pipe.reader(name, instant, every), out))
 
 
+def _plotted(pipe: Pipeline, name: str, path: str) -> Reply:
+    from forebay import plot
+
+    plot.check(path)
+    answer = plot.plotted(*pipe.newest(name, plot.BOUNDARIES))
+    plot.picture(name, answer, path)
+    return Reply({"query": name, "file": path, "omitted": answer.omitted},
+                 lambda out: text.line(out, f"{name} is drawn in {path}"))
+
+
+def _last_answers(pipe: Pipeline) -> Reply:
+    """Of every query that is not deleted; one without an answer says why."""
+    documents: list[dict[str, Any]] = []
+    for name in sorted(query["query"] for query in pipe.queries() if query["state"] != "deleted"):
+        try:
+            answer = pipe.table(name)
+            documents.append({"query": name, "columns": answer.schema.names, "rows": list(show.rows(answer))})
+        except ForebayError as error:
+            documents.append({"query": name, "columns": [], "rows": [], "problem": str(error)})
+    return Reply({"queries": documents}, text.answers(documents))
+
+
 def explain(
-    call: CommonOptions, query: Annotated[str,
-                                          typer.Argument(metavar="NAME|SQL", help="A query's name, or a text.")],
+    call: CommonOptions,
+    query: Annotated[str, typer.Argument(metavar="NAME|SQL", help="A query's name, or a text.")],
     statistics: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Price with these instead of what was measured (JSON).")] = None,
     cost_model: Annotated[
         Model | None,
-        typer.Option("--cost-model", help="The model that chooses; default: the pipeline's.")] = None) -> Reply:
-    """Every plan with its price, the choice and why, as a tree and as SQL."""
+        typer.Option("--cost-model", help="The model that chooses; default: the pipeline's.")] = None,
+    every: Annotated[bool, typer.Option("--all", help="Every plan, not only the five cheapest.")] = False,
+    sql: Annotated[bool, typer.Option("--sql", help="Also what a task runs at a boundary.")] = False
+) -> Reply:
+    """The plan that is chosen, why, and what others would take; as a tree, with --sql as SQL."""
     document = show.explained(
         opened(call).explain(query.strip(), statistics=formats.document(statistics) if statistics else None,
                              cost_model=cost_model.value if cost_model else None))
-    return Reply(document, text.explained(document))
+    return Reply(document, text.explained(document, every, sql))
 
 
 def plans(call: CommonOptions, name: Name) -> Reply:
@@ -266,7 +323,7 @@ def status(call: CommonOptions) -> Reply:
     from jobs.pipeline.config import load
 
     document = show.status(status_of(open_pipeline(load(call.folder))))
-    return Reply(document, text_status.status(document), 1 if document["state"] in ("stopped", "failed") else 0)
+    return Reply(document, text.status(document), 1 if document["state"] in ("stopped", "failed") else 0)
 
 
 def track(call: CommonOptions) -> Reply:
@@ -284,12 +341,11 @@ def verify(call: CommonOptions, name: Annotated[str | None, typer.Argument(metav
 
 def test(call: CommonOptions, files: Annotated[list[str] | None, typer.Argument(metavar="FILES")] = None) -> Reply:
     """Run the pipeline's tests (tests/*.yml, or these files): rows in, answers compared, without Spark."""
-    from forebay import text_cases
     from jobs.commands.cases.running import tested
     from jobs.pipeline.config import load
 
     document = show.tested(tested(load(call.folder), list(files or ())))
-    return Reply(document, text_cases.tested(document), 0 if all(t["passed"] for t in document["tests"]) else 1)
+    return Reply(document, text.tested(document), 0 if all(t["passed"] for t in document["tests"]) else 1)
 
 
 def release(call: CommonOptions, boundary: Annotated[str, typer.Argument(metavar="T")],
@@ -412,7 +468,8 @@ def _register() -> None:
     app.callback(invoke_without_command=True, no_args_is_help=True)(shared(entry, engine=True))
     query.callback()(shared(of_queries, engine=True))
     commands: tuple[Any, ...] = (init, ingest, run, status, result, explain, plans, pin, unpin, windows, stats, adapt,
-                                 track, verify, test, release, expectations, doctor, calibrate, demo)
+                                 track, verify, test, release, expectations, check, plan, apply, doctor, calibrate,
+                                 demo)
     for function in commands:
         app.command()(shared(function, engine=function in (run, verify, explain)))
     for function, name in ((create, "create"), (delete, "delete"), (pause, "pause"), (resume, "resume"),

@@ -211,7 +211,7 @@ The demo took {seconds:.0f} s. Where to look next:
 
     cd {folder}
     {forebay} result sections --all          # every answer; --format csv, json, parquet
-    {forebay} explain sections               # every plan, and the one in use as a tree and as SQL
+    {forebay} explain sections               # the plan in use in words and as a tree, and what others would take; --sql
     {forebay} plans sections                 # which plan was in force at which boundary
     {forebay} verify                         # once more, by yourself
     {forebay} expectations --docs            # what was expected of rows and answers, and what held, as pages

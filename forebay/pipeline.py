@@ -5,11 +5,13 @@ Times come back as integer microseconds; those that are given may also be texts 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from forebay import show
+from jobs.batch.works import parsed
 from jobs.commands import adapt as adapting
+from jobs.commands import folder as applying
 from jobs.commands import rebuild as rebuilding
 from jobs.commands.cases import running as cases
 from jobs.commands.status import status as status_of
@@ -24,7 +26,9 @@ from jobs.results import answers, decisions
 from jobs.results import figures as statistics_said
 from jobs.run import Loop
 from optimizer.errors import ForebayError
+from optimizer.expression.expr import AggregateRef
 from optimizer.names import NAME
+from optimizer.query.model import references
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -87,6 +91,22 @@ class Pipeline:
         """New files in queries/ become queries; what else differs there is told, not applied."""
         return [notice.message for notice in requests.synchronise(self.runtime)]
 
+    def plan(self) -> dict[str, Any]:
+        """What `apply` would do now; nothing is changed."""
+        return applying.plan(self.loop.chooser)
+
+    def apply(self, adopt: str | Collection[str] = (), delete_others: bool = False) -> dict[str, Any]:
+        """Makes the queries of queries/ those in force, by one request: creations, replacements and deletions.
+
+        Of queries to `adopt`, which came from no file, the files are written; `delete_others` ends all that have none.
+        """
+        names = [adopt] if isinstance(adopt, str) else list(adopt)
+        return applying.apply(self.loop.chooser, names, delete_others)
+
+    def check(self) -> dict[str, Any]:
+        """Refuses what is wrong in the pipeline's folder, as `run` and `apply` would; notes sources without files."""
+        return applying.check(self.runtime)
+
     def query(self, name: str) -> dict[str, Any]:
         return self._shown(requests.show(self.runtime, name))
 
@@ -104,6 +124,19 @@ class Pipeline:
     def reader(self, name: str, at: Any = None, every: bool = False) -> pa.RecordBatchReader:
         """The answer as batches of rows, for one that need not fit into memory."""
         return answers.stream(self.runtime, name, _instant(at, "at"), every)
+
+    def newest(self, name: str, boundaries: int) -> tuple[pa.Table, list[str]]:
+        """The answers at the newest boundaries, and which of their columns are groups; of a row query only when its
+        rows were published.
+        """
+        state = requests.show(self.runtime, name)
+        query = parsed(state.sql, self.runtime.catalog)
+        rows = answers.rows(self.runtime, state, answers.published(self.runtime, name)[-boundaries:])
+        if query.returns_rows:
+            return rows.select(["boundary"]), []
+        aggregated = {column for column, expr in query.outputs
+                      if any(isinstance(leaf, AggregateRef) for leaf in references(expr))}
+        return rows, [column for column, _ in query.outputs if column not in aggregated]
 
     def explain(self, query: str, **options: Any) -> dict[str, Any]:
         """Candidates, choice, tree and SQL of a query by name or text.

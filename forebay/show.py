@@ -117,6 +117,12 @@ def query(document: Mapping[str, Any]) -> Document:
     return {**document, "effective": iso(document["effective"])}
 
 
+def folder(document: Mapping[str, Any]) -> Document:
+    """Of `forebay plan` and `apply`."""
+    changes = [{**change, "effective": iso(change["effective"])} for change in document["changes"]]
+    return {**document, "changes": changes}
+
+
 def released(document: Mapping[str, Any]) -> Document:
     return {**document, **{key: iso(document[key]) for key in ("boundary", "until", "at")}}
 

@@ -13,6 +13,8 @@ from jobs.ledger.codec import decode_decision
 from jobs.ledger.entries import PlanDecision
 
 DECIDE = "decide"      # the action of a request that gives a query a plan
+ADOPT = "adopt"      # of one that notes that a query belongs to its file in queries/: it changes no answer
+FROM_FILE = "queries/"      # the reason of a creation that a file in that folder brought about
 Status = Literal["active", "paused", "deleted", "failed"]
 BEFORE_ALL = -1      # of a request made while the pipeline had no row: from the first boundary on
 
@@ -135,6 +137,17 @@ def changed(state: QueryState, change: QueryChange) -> QueryState:
             return replace(state, decided=decision, decided_from=from_boundary(change))
         case _:      # an action of a later version of this program
             return state
+
+
+def from_files(changes: Iterable[QueryChange]) -> set[str]:
+    """The queries whose last text came from a file of queries/, or whose file has been found to have it."""
+    names = set[str]()
+    for change in changes:
+        if change.action == ADOPT or change.action == "create" and change.reason == FROM_FILE:
+            names.add(change.query)
+        elif change.action == "create":
+            names.discard(change.query)
+    return names
 
 
 def never_before(changes: Iterable[QueryChange], name: str, boundary: int | None) -> int | None:

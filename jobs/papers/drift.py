@@ -4,7 +4,7 @@ every fixed plan and the best fixed plan of each phase; and how often plans chan
 Windows grow from 1 to 100 million rows a stream, groups to 100 times as many, a selection passes a twentieth. The same
 rows are landed once for all; boundary after boundary each plan has its turn, so that all meet the same machine. Figures
 are seconds of batches with all commits; ingest, and what `forebay adapt` takes, apart. A fixed plan leaves at the
-boundary for which it is predicted to take longer than HOPELESS.
+boundary for which it is predicted to take longer than HOPELESS, or after one that did.
 """
 from __future__ import annotations
 
@@ -129,6 +129,8 @@ def _race(runs: dict[str, DriftRun], count: int, length: int) -> dict[str, str]:
                 run.phases.append([])
             if run.plan not in left:
                 run.turn()
+                if run.plan not in CHOSEN and run.phases[-1][-1] > HOPELESS:
+                    left[run.plan] = f"at batch {n + 1}, after one that took {run.phases[-1][-1]:.1f} s"
         for name, seconds in runs[next(iter(CHOSEN))].predicted().items():
             if seconds > HOPELESS and name not in left:
                 left[name] = f"at batch {n}, predicted to take {seconds:.1f} s"

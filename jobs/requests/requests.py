@@ -17,7 +17,7 @@ from jobs.batch.works import parsed
 from jobs.ingest import agreed
 from jobs.ledger.addresses import Address, address, before_path, changed_columns, columns_in, latest_path
 from jobs.ledger.open_pipeline import OpenPipeline
-from jobs.ledger.queries import DECIDE, QueryChange, QueryState, never_before, queries_at
+from jobs.ledger.queries import ADOPT, DECIDE, FROM_FILE, QueryChange, QueryState, from_files, never_before, queries_at
 from jobs.pipeline import keep
 from jobs.requests.boundaries import first_possible
 from optimizer.errors import ForebayError
@@ -25,7 +25,7 @@ from optimizer.names import NAME
 from optimizer.plan.model import candidates, named
 
 MOST_QUERIES = 10_000
-FROM_FILE = "queries/"        # the reason of a creation that a file in that folder brought about
+APPLY = "`forebay plan` shows what follows from the files, `forebay apply` does it"
 
 
 @dataclass(frozen=True)
@@ -56,15 +56,19 @@ def create_together(pipe: OpenPipeline, texts: Mapping[str, str], replace: bool 
 
     def make(begun: int | None, changes: Iterable[QueryChange]) -> list[QueryChange]:
         queries, at = queries_at(changes), effective(pipe, begun)
-        _check_room({name for name, query in queries.items() if query.is_active}, texts.keys())
-        return [_creation(pipe, changes, queries.get(name), name, at, columns[name], sql, replace, reason, new_history)
+        check_room({name for name, query in queries.items() if query.is_active}, texts.keys())
+        return [creation(pipe, changes, queries.get(name), name, at, columns[name], sql, replace, reason, new_history)
                 for name, sql in texts.items()]
 
     return {change.query: change.effective for change in pipe.ledger.request_together(make)}
 
 
-def _creation(pipe: OpenPipeline, changes: Iterable[QueryChange], old: QueryState | None, name: str, at: int | None,
-              columns: str, sql: str, is_replaced: bool, reason: str | None, new_history: bool) -> QueryChange:
+def creation(pipe: OpenPipeline, changes: Iterable[QueryChange], old: QueryState | None, name: str, at: int | None,
+             columns: str, sql: str, is_replaced: bool, reason: str | None, new_history: bool = False) -> QueryChange:
+    """The request for a query with this text, in force `at` a boundary, or when its name allows it; `old` had the name.
+
+    Refused where the name is taken, or where the answers so far cannot be followed by its.
+    """
     _check_new(name, old, columns, is_replaced)
     if old is None:
         return QueryChange(name, "create", at, sql, None, columns, None, reason)
@@ -101,7 +105,7 @@ def _pin_after(pipe: OpenPipeline, old: QueryState, sql: str) -> str | None:
 def change(pipe: OpenPipeline, name: str, action: str, plan: str | None = None) -> QueryState:
     """delete, pause, resume, pin or unpin."""
     def make(begun: int | None, changes: Iterable[QueryChange]) -> QueryChange:
-        old = _existing(queries_at(changes), name)
+        old = existing(queries_at(changes), name)
         _check_action(old, action)
         if action == "resume":
             keep.check(pipe.pipeline, parsed(old.sql, pipe.catalog))
@@ -114,7 +118,7 @@ def change(pipe: OpenPipeline, name: str, action: str, plan: str | None = None) 
 
 
 def show(pipe: OpenPipeline, name: str) -> QueryState:
-    return _existing(queries_at(pipe.ledger.all_changes()), name)
+    return existing(queries_at(pipe.ledger.all_changes()), name)
 
 
 def listed(pipe: OpenPipeline) -> list[QueryState]:
@@ -128,7 +132,7 @@ def effective(pipe: OpenPipeline, begun: int | None) -> int | None:
 
 def document(pipe: OpenPipeline, query_state: QueryState, sharer: Sharer) -> dict[str, Any]:
     """INTERFACE's `query show`."""
-    changes = [c for c in pipe.ledger.all_changes() if c.query == query_state.name and c.action != DECIDE]
+    changes = [c for c in pipe.ledger.all_changes() if c.query == query_state.name and c.action not in (DECIDE, ADOPT)]
     effective = changes[-1].effective
     if effective is None:      # a request made before the first row is in force from the first boundary on
         effective = pipe.ledger.first()
@@ -140,6 +144,7 @@ def document(pipe: OpenPipeline, query_state: QueryState, sharer: Sharer) -> dic
         "effective": effective,
         "table": query_state.address,
         "latest": latest_path(query_state.name),
+        "path": pipe.path(query_state.address),
         "sql": query_state.sql,
         "columns": [{"name": name, "type": kind} for name, kind in json.loads(query_state.columns)],
         "pinned": query_state.pin,
@@ -159,14 +164,12 @@ def synchronise(pipe: OpenPipeline) -> list[Notice]:
         create_together(pipe, {name: files[name] for name in new}, reason=FROM_FILE)
     notices = []
     for name in sorted(files.keys() & queries.keys()):
-        if queries[name].status != "deleted" and files[name].strip() != queries[name].sql.strip():
-            notices.append(Notice(name, f"queries/{name}.sql differs from the query in force; apply it with "
-                                        f"`forebay query create {name} -f queries/{name}.sql --replace`"))
-    last_reason = {change.query: change.reason for change in pipe.ledger.all_changes() if change.action == "create"}
-    for name in sorted(last_reason.keys() - files.keys()):
-        if last_reason[name] == FROM_FILE and queries[name].is_active:
-            notices.append(Notice(name, f"queries/{name}.sql is gone but the query is in force; end it with "
-                                        f"`forebay query delete {name}`"))
+        if queries[name].status != "deleted" and not is_same_text(files[name], queries[name].sql):
+            notices.append(Notice(name, f"queries/{name}.sql differs from the query in force: {APPLY}"))
+    belonging = from_files(pipe.ledger.all_changes())
+    for name in sorted(belonging - files.keys()):
+        if name in queries and queries[name].is_active:
+            notices.append(Notice(name, f"queries/{name}.sql is gone but the query is in force: {APPLY}"))
     return notices
 
 
@@ -186,6 +189,12 @@ def query_files(folder: str) -> dict[str, str]:
     return texts
 
 
+def is_same_text(one: str, other: str) -> bool:
+    """Whether two texts are one query: files end with a line's end, and are read with the line ends of this machine."""
+    texts = [text.replace("\r\n", "\n").replace("\r", "\n").strip() for text in (one, other)]
+    return texts[0] == texts[1]
+
+
 def check_name(name: str, subject: str = "") -> None:
     """`subject` begins the message: what has this name, where it is not one that a person gave in a command."""
     if not re.fullmatch(NAME, name):
@@ -199,14 +208,14 @@ def columns_of(pipe: OpenPipeline, sql: str) -> str:
     return json.dumps([[n, str(t)] for n, t in query.columns])
 
 
-def _existing(queries: Mapping[str, QueryState], name: str) -> QueryState:
+def existing(queries: Mapping[str, QueryState], name: str) -> QueryState:
     if name not in queries:
         names = ", ".join(sorted(queries)) or "none yet; make one with `forebay query create`"
         raise ForebayError("unknown-query", f"there is no query {name!r}", hint=f"there are {names}")
     return queries[name]
 
 
-def _check_room(active: Set[str], names: Set[str]) -> None:
+def check_room(active: Set[str], names: Set[str]) -> None:
     if len(active | names) > MOST_QUERIES:
         raise ForebayError("too-many-queries",
                            f"there are {len(active):,} queries in force, at most {MOST_QUERIES:,} are possible",

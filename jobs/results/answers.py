@@ -18,7 +18,7 @@ from jobs.ingest import agreed, relations
 from jobs.ledger import published as publications
 from jobs.ledger.addresses import address
 from jobs.ledger.open_pipeline import OpenPipeline
-from jobs.ledger.queries import DECIDE, QueryState, address_of, in_order, queries_at
+from jobs.ledger.queries import ADOPT, DECIDE, QueryState, address_of, in_order, queries_at
 from jobs.maintenance import integrity, repair, retention
 from jobs.requests import requests
 from jobs.storage import places, tables
@@ -122,7 +122,7 @@ def segments(pipe: OpenPipeline, name: str) -> list[tuple[QueryState, list[int]]
     if last is None or first is None:
         return []
     of_query = [c for c in pipe.ledger.all_changes() if c.query == name]
-    changes = in_order(c for c in of_query if c.action not in ("pin", "unpin", DECIDE))
+    changes = in_order(c for c in of_query if c.action not in ("pin", "unpin", DECIDE, ADOPT))
     starts = sorted({max(c.effective or first, first) for c in changes if (c.effective or first) <= last} | {first})
     spans = []
     for start, end in zip(starts, [*starts[1:], last + 1]):

@@ -13,11 +13,20 @@ from optimizer.plan.lowering import Lowering
 from optimizer.plan.model import KEEPING, Plan
 from optimizer.plan.program import BEGINNING
 from optimizer.plan.tree import program, state_sets, tree_in_words
+from optimizer.plan.wording import list_as_written
 from optimizer.query.model import Query
 from optimizer.query.shape import shape
 from optimizer.query.windows import SECOND
 from optimizer.sql.pretty import pretty
 
+PLAIN = "LAP recompute"
+LEAST = 0.0005             # seconds: what is less is not told in figures
+HOW = {
+    "recompute": "reads its windows anew at each boundary",
+    "running": "keeps totals of each group and brings them up to date",
+    "expire": "keeps what each boundary added to the answer until it leaves the window",
+    "retract": "keeps the answer, adds what came and subtracts what left",
+}
 EXAMPLE = 1_700_000_000 * SECOND
 
 
@@ -47,6 +56,7 @@ def document(query: Query, decision: Decision, statistics: Mapping[str, object])
     chosen = decision.plan
     return {
         "chosen": chosen.name,
+        "summary": summary(query, decision),
         "why": why(query, decision),
         "statistics": dict(statistics),
         "tree": tree(query, chosen),
@@ -75,6 +85,52 @@ def _candidate(query: Query, c: Priced) -> dict[str, object]:
     if query.windows:
         document |= {"sharing": plan.sharing, "levels": [described(level) for level in plan.kept_windows]}
     return document
+
+
+def summary(query: Query, decision: Decision) -> str:
+    """`sums purchases by b.user before the join; reads its windows anew at each boundary; 21 ms (10%) less than LAP
+    recompute, which does neither`.
+    """
+    chosen = _priced(decision, decision.plan.name)
+    return f"{in_words(query, decision.plan)}{_beside(query, decision, chosen) if chosen is not None else ''}"
+
+
+def in_words(query: Query, plan: Plan) -> str:
+    """What a plan does, in a few words."""
+    query_shape, several = shape(query), len(query.inputs) > 1
+    early = []
+    for i, is_early in enumerate(plan.digits):
+        if is_early and query.inputs[i].window is not None:
+            by = list_as_written(query, [attribute.expr for attribute in query_shape.attributes[i]])
+            early.append(f"{query.inputs[i].source}{f' by {by}' if by else ''}")
+    before_join = " before the join" if several else ""
+    rows = "joins rows" if several else "aggregates rows"
+    sums = f"sums {' and '.join(early)}{before_join}" if early else rows
+    return f"{sums}; {HOW[plan.keeping]}"
+
+
+def _beside(query: Query, decision: Decision, chosen: Priced) -> str:
+    """What it saves beside joining rows anew; of that plan itself, what the next best would take more."""
+    others = sorted((c for c in decision.candidates if c.refused is None and c.plan.name != chosen.plan.name),
+                    key=lambda candidate: candidate.seconds)
+    plain = _priced(decision, PLAIN)
+    if chosen.plan.name == PLAIN or plain is None or plain.refused is not None:
+        if not others:
+            return ""
+        more = others[0].seconds - chosen.seconds
+        return f"; the next best, {others[0].plan.name}, would take {_difference(more, chosen.seconds)} more"
+    return f"; {_difference(plain.seconds - chosen.seconds, plain.seconds)} less than {PLAIN}, which does neither"
+
+
+def _difference(seconds: float, of: float) -> str:
+    if abs(seconds) < LEAST:
+        return "less than a millisecond"
+    amount = f"{seconds * 1000:,.0f} ms" if abs(seconds) < 1 else f"{seconds:.2f} s"
+    return amount + (f" ({seconds / of:.0%})" if of > 0 else "")
+
+
+def _priced(decision: Decision, name: str) -> Priced | None:
+    return next((candidate for candidate in decision.candidates if candidate.plan.name == name), None)
 
 
 def why(query: Query, decision: Decision) -> str:

@@ -203,7 +203,7 @@ BAD: tuple[tuple[tuple[str, ...], str], ...] = (
     (("run", "--engine", "gpu"), "bad-usage"),
     (("result", "totals", "--engine", "jvm"), "bad-usage"),
     (("--engine", "jvm", "query", "list"), "bad-usage"),
-    (("result",), "bad-usage"),
+    (("result", "--all"), "bad-usage"),
     (("result", "total"), "unknown-query"),
     (("result", "totals", "--format", "xml"), "bad-usage"),
     (("result", "totals", "--at", "2025-01-01T10:05:00Z"), "unknown-boundary"),

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from forebay import text_status
+from forebay.text import status as status_in_words
 from tests.forebay.conftest import Cli
 
 ROOT = Path(__file__).parents[2]
@@ -33,7 +33,7 @@ DOCUMENT: dict[str, Any] = {
 
 def shown(**changes: Any) -> str:
     out = io.StringIO()
-    text_status.status({**DOCUMENT, **changes})(out)
+    status_in_words({**DOCUMENT, **changes})(out)
     return out.getvalue()
 
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import forebay
-from forebay import text_cases
+from forebay import text
 from tests.forebay.conftest import Cli
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,12 +24,12 @@ def test_differences_as_text() -> None:
     passed = {"file": "tests/a.yml", "test": "good", "passed": True, "seconds": 0.25, "differences": []}
     failed = {**passed, "test": "bad", "passed": False, "differences": [ROWS]}
     out = io.StringIO()
-    text_cases.tested({"tests": [passed, failed]})(out)
-    text = out.getvalue()
-    assert "passed  tests/a.yml: good (0.2 s)\nFAILED  tests/a.yml: bad (0.2 s)\n" in text
-    assert "q at T: 12 rows missing, 1 row too many (under EAP1 running)\n" in text
-    assert "missing   {k: null}\n        missing   … and 11 more\n        too many  {k: \\x1b}\n" in text
-    assert text.endswith("2 tests, 1 failed\n") and "\x1b" not in text
+    text.tested({"tests": [passed, failed]})(out)
+    shown = out.getvalue()
+    assert "passed  tests/a.yml: good (0.2 s)\nFAILED  tests/a.yml: bad (0.2 s)\n" in shown
+    assert "q at T: 12 rows missing, 1 row too many (under EAP1 running)\n" in shown
+    assert "missing   {k: null}\n        missing   … and 11 more\n        too many  {k: \\x1b}\n" in shown
+    assert shown.endswith("2 tests, 1 failed\n") and "\x1b" not in shown
 
 
 @pytest.mark.slow
@@ -49,8 +49,8 @@ def test_what_fails_exits_with_1_and_what_is_wrong_with_2(cli: Cli, tmp_path: Pa
     folder = tmp_path / "minimal"
     cli("init", str(folder), "--example", "minimal")
     file = folder / "tests" / "clicks.yml"
-    text = file.read_text()
-    file.write_text(text.replace("[{page: home, n: 1}]", "[{page: home, n: 9}]"))
+    written = file.read_text()
+    file.write_text(written.replace("[{page: home, n: 1}]", "[{page: home, n: 9}]"))
     failed = cli("test", "--pipeline", str(folder), "--json")
     assert (failed.code, [test["passed"] for test in failed.document["tests"]]) == (1, [True, False])
     difference, = failed.document["tests"][1]["differences"]
@@ -59,7 +59,7 @@ def test_what_fails_exits_with_1_and_what_is_wrong_with_2(cli: Cli, tmp_path: Pa
     monkeypatch.chdir(folder)
     shown = cli("test", "tests/clicks.yml")
     assert shown.code == 1 and "missing   {page: home, n: 9}\n" in shown.out and "2 tests, 1 failed" in shown.out
-    file.write_text(text.replace("page: news", "pge: news", 1))
+    file.write_text(written.replace("page: news", "pge: news", 1))
     wrong = cli("test", "--json")
     error = wrong.document["error"]
     assert (wrong.code, error["code"], error["line"]) == (2, "unknown-column", 8) and "page" in error["hint"]

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from forebay import formats, text
+from forebay import formats
 
 ROWS = pa.table({
     "boundary": pa.array([datetime(2026, 1, 1, 0, 0, n, tzinfo=timezone.utc) for n in range(6)],
@@ -83,7 +83,7 @@ def test_a_batch_is_written_before_the_next_is_asked_for(form: str) -> None:
 
 
 def test_below_the_first_page_of_a_table_columns_keep_their_width(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(text, "PAGE", 2)
+    monkeypatch.setattr("forebay.text.answering.PAGE", 2)
     out = io.StringIO()
     formats.writer("q", reader(3), "table", None)(out)
     lines = out.getvalue().splitlines()

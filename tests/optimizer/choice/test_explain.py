@@ -89,8 +89,8 @@ def test_the_document_has_every_candidate(name: str) -> None:
     assert all((c["predicted_s"] is None) == (c["refused"] is not None) == (c["paper_cost"] is None) for c in listed)
     assert min(c["predicted_s"] for c in listed if c["refused"] is None) == next(
         c["predicted_s"] for c in listed if c["plan"] == made["chosen"])
-    assert set(made) == {"chosen", "why", "statistics", "tree", "sql", "candidates"} and str(made["tree"]).startswith(
-        str(made["chosen"]))
+    assert set(made) == {"chosen", "summary", "why", "statistics", "tree", "sql", "candidates"}
+    assert str(made["tree"]).startswith(str(made["chosen"]))
 
 
 @pytest.mark.parametrize("name", QUERIES)

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TextIO
 
-from forebay.text import Text, line, visible
+from forebay.text.layout import Text, line, visible
 
 
 def tested(document: Mapping[str, Any]) -> Text:

@@ -4,7 +4,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TextIO
 
-from forebay.text import Text, age_of_decisions, line, next_boundary, table, visible
+from forebay.text.layout import Text, line, table, visible
+from forebay.text.running import age_of_decisions, next_boundary
 
 MINUTE, HOUR, DAY = 60, 3600, 86400
 
