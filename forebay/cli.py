@@ -339,6 +339,15 @@ def verify(call: CommonOptions, name: Annotated[str | None, typer.Argument(metav
     return Reply(document, text.verified(document), 1 if differs else 0)
 
 
+def test(call: CommonOptions, files: Annotated[list[str] | None, typer.Argument(metavar="FILES")] = None) -> Reply:
+    """Run the pipeline's tests (tests/*.yml, or these files): rows in, answers compared, without Spark."""
+    from jobs.commands.cases.running import tested
+    from jobs.pipeline.config import load
+
+    document = show.tested(tested(load(call.folder), list(files or ())))
+    return Reply(document, text.tested(document), 0 if all(t["passed"] for t in document["tests"]) else 1)
+
+
 def release(call: CommonOptions, boundary: Annotated[str, typer.Argument(metavar="T")],
             reason: Annotated[str, typer.Option("--reason", help="Why; the ledger keeps it.")],
             until: Annotated[str | None,
@@ -459,7 +468,8 @@ def _register() -> None:
     app.callback(invoke_without_command=True, no_args_is_help=True)(shared(entry, engine=True))
     query.callback()(shared(of_queries, engine=True))
     commands: tuple[Any, ...] = (init, ingest, run, status, result, explain, plans, pin, unpin, windows, stats, adapt,
-                                 track, verify, release, expectations, check, plan, apply, doctor, calibrate, demo)
+                                 track, verify, test, release, expectations, check, plan, apply, doctor, calibrate,
+                                 demo)
     for function in commands:
         app.command()(shared(function, engine=function in (run, verify, explain)))
     for function, name in ((create, "create"), (delete, "delete"), (pause, "pause"), (resume, "resume"),

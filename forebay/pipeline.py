@@ -13,6 +13,7 @@ from jobs.batch.works import parsed
 from jobs.commands import adapt as adapting
 from jobs.commands import folder as applying
 from jobs.commands import rebuild as rebuilding
+from jobs.commands.cases import running as cases
 from jobs.commands.status import status as status_of
 from jobs.expectations import releases
 from jobs.ledger.open_pipeline import OpenPipeline, open_pipeline
@@ -176,6 +177,10 @@ class Pipeline:
         rule of `verify`'s own (or all, by engine "jvm"). Each query's `engine` says which.
         """
         return answers.verify(self.runtime, name, engine)
+
+    def test(self, files: Sequence[str] = ()) -> dict[str, Any]:
+        """Runs the tests of the folder, or of these files, without Spark, each in a warehouse of its own."""
+        return cases.tested(self.runtime.pipeline, files)
 
     def release(self, boundary: Any, reason: str, until: Any = None,
                 expectation: str | None = None) -> dict[str, Any]:

@@ -154,3 +154,15 @@ def verified(document: Mapping[str, Any]) -> Document:
         differences = [{**entry, "boundary": iso(entry["boundary"])} for entry in query["differences"]]
         queries[name] = {**query, "differences": differences}
     return {"queries": queries}
+
+
+def tested(document: Mapping[str, Any]) -> Document:
+    tests = []
+    for test in document["tests"]:
+        differences = []
+        for entry in test["differences"]:
+            told = {kind: [{name: value(raw) for name, raw in row.items()} for row in entry[kind]]
+                    for kind in ("missing", "too_many")}
+            differences.append({**entry, **told, "boundary": iso(entry["boundary"])})
+        tests.append({**test, "differences": differences, "seconds": round(test["seconds"], 3)})
+    return {"tests": tests}

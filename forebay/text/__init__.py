@@ -3,6 +3,7 @@
 What they say is what --json says, and nothing is computed here.
 """
 from forebay.text.answering import answers, queries, query, result
+from forebay.text.cases import tested
 from forebay.text.checking import expectations, facts, rebuilt, released, tracked, verified
 from forebay.text.folder import applied, checked, planned
 from forebay.text.layout import Text, line, progress, table, visible
@@ -13,5 +14,5 @@ from forebay.text.standing import status
 __all__ = [
     "Text", "adapted", "age_of_decisions", "answers", "applied", "checked", "expectations", "explained", "facts",
     "ingested", "line", "next_boundary", "planned", "plans", "progress", "queries", "query", "ran", "rebuilt",
-    "released", "result", "stats", "status", "table", "tracked", "verified", "visible"
+    "released", "result", "stats", "status", "table", "tested", "tracked", "verified", "visible"
 ]

@@ -1,0 +1,1 @@
+"""`forebay test`: a pipeline held against rows and answers that a person wrote down."""
