@@ -35,6 +35,7 @@ def copy(example: str, folder: str) -> dict[str, Any]:
         raise ForebayError("bad-file", f"{folder} cannot be made: {error.strerror}",
                            hint="name a folder where you may write") from None
     query = sorted(os.listdir(os.path.join(folder, "queries")))[0].removesuffix(".sql")
-    then = [f"cd {shlex.quote(folder)}", "forebay ingest", "forebay run --flush", f"forebay result {query} --all"]
+    then = [f"cd {shlex.quote(folder)}", "forebay ingest", "forebay run --flush", f"forebay result {query} --all",
+            "forebay test"]
     message = f"{folder} is a pipeline that runs. Next:\n\n" + "".join(f"    {c}\n" for c in then)
     return {"folder": os.path.abspath(folder), "example": example, "then": then, "message": message}
