@@ -1,11 +1,12 @@
 """The papers' figures: arithmetic of agreement and verdicts, points that outlive an interruption, pages.
 
-Every experiment runs whole in its quick form.
+Every experiment runs whole in its quick form; half of them in `make test`, the others in `make long`.
 """
 from __future__ import annotations
 
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -17,6 +18,7 @@ from jobs.papers.experiments.claims import HOLDS, NOT, PART, Panel, claim, repor
 from jobs.papers.experiments.points import MINUTES, PLACE, finished, point, spent, unfinished
 from jobs.reports import tracking
 from optimizer.errors import ForebayError
+from tests.seeds import seed
 
 pytestmark = pytest.mark.slow       # importing compilers and pictures takes longer than the shorter tests
 
@@ -168,7 +170,13 @@ def test_reports_go_beside_the_folder_where_nobody_says_where(tmp_path: Path, mo
     assert [p.read_text() for p in tmp_path.glob(".forebay/mlflow/artifacts/*/artifacts/report.md")] == ["said"]
 
 
-@pytest.mark.parametrize("name", FIGURES)
+def figures() -> list[Any]:
+    """`make test` runs every second one, which ones its seed says, `make long` the others: all take three minutes."""
+    drawn = {LOGGED, *FIGURES[seed() % 2::2]}
+    return [pytest.param(name, marks=[] if name in drawn else [pytest.mark.long]) for name in FIGURES]
+
+
+@pytest.mark.parametrize("name", figures())
 def test_each_figure_in_its_quick_form(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """All plans answer alike, else it fails.
 
