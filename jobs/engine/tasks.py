@@ -45,11 +45,16 @@ class Tasks:
     def inline(self) -> bool:
         return self.master == "inline" or self._place == HERE and self._session is None
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the place of work is left to its size, and Spark has not started."""
+        return self.tell is not None and self.master != "inline" and self._session is None
+
     def suit(self, seconds: float) -> None:
         """Chooses the place of work that takes one process so long, if that is left to its size: once Spark has started
         it stays.
         """
-        if self.tell is None or self.master == "inline" or self._session is not None:
+        if self.tell is None or not self.is_open:
             return
         place = HERE if seconds < START else SPARK
         if place == self._place:

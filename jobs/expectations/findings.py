@@ -4,7 +4,7 @@ Only what failed is entered, so that a sound batch writes nothing. The runner al
 """
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -54,13 +54,12 @@ def entered(pipe: OpenPipeline) -> list[dict[str, Any]]:
     return read(pipe, FINDINGS_PATH)
 
 
-def stops(pipe: OpenPipeline, boundary: int) -> list[dict[str, Any]]:
-    """The findings that stop this boundary, as long as it has not been run: released or not, each once."""
+def stops(pipe: OpenPipeline, boundaries: Collection[int]) -> list[dict[str, Any]]:
+    """The findings that stop these boundaries, as long as they have not been run: released or not, each once."""
     committed = pipe.ledger.committed()
-    if committed is not None and committed >= boundary:
-        return []
-    at_boundary = [row for row in entered(pipe) if row["boundary"] == boundary]
-    critical = [row for row in at_boundary if row["severity"] == "critical" and not row["released"]]
+    not_run = [row for row in entered(pipe) if row["boundary"] in boundaries
+               and (committed is None or row["boundary"] > committed)]
+    critical = [row for row in not_run if row["severity"] == "critical" and not row["released"]]
     return list({key(row): row for row in critical}.values())
 
 

@@ -187,7 +187,7 @@ def _with_releases(findings: Iterable[Finding]) -> list[Finding]:
 def _stop(pipe: OpenPipeline, stops: list[Finding]) -> ForebayError:
     """Enters the findings, once, however often the batch is tried; gives the error that names the first ones."""
     boundaries = {finding.boundary for finding in stops}
-    entered = {expect_ledger.key(row) for t in boundaries for row in expect_ledger.stops(pipe, t)}
+    entered = {expect_ledger.key(row) for row in expect_ledger.stops(pipe, boundaries)}
     expect_ledger.enter(pipe, [finding for finding in stops if finding.key not in entered])
     first = min(boundaries)
     spelled_out = [finding for finding in stops if finding.boundary == first][:MOST_SAID]

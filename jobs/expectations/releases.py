@@ -73,9 +73,8 @@ def release(pipe: OpenPipeline, boundary: int, reason: str, by: str | None = Non
     reason, user = _checked(reason), by or _user()
     boundaries = _range(pipe, boundary, until)
     for _ in range(ATTEMPTS):
-        stopping = [row for t in boundaries for row in stops(pipe, t)]
         passed = released(pipe)
-        unreleased = _of_expectation([row for row in stopping if key(row) not in passed], expectation)
+        unreleased = _of_expectation([row for row in stops(pipe, boundaries) if key(row) not in passed], expectation)
         if not unreleased:
             raise _nothing_to_release(pipe, boundary)
         keys = [key(row) for row in unreleased]
@@ -134,7 +133,7 @@ def _rows(keys: Iterable[Key], at: int, user: str, reason: str) -> list[dict[str
 
 def _nothing_to_release(pipe: OpenPipeline, boundary: int) -> ForebayError:
     at, before = iso(boundary), [row for row in entries(pipe) if row["boundary"] == boundary]
-    if before and stops(pipe, boundary):
+    if before and stops(pipe, (boundary,)):
         return ForebayError("nothing-stopped",
                             f"{at} is released already, by {before[-1]['by']}: {before[-1]['reason']}",
                             hint="`forebay run` runs it")

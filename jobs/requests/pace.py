@@ -62,6 +62,8 @@ class Pace:
     def together(self, group: tuple[int, ...], unit_costs: UnitCosts) -> tuple[int, ...]:
         """Those of the complete boundaries, from the first on, that go into the next batch."""
         self._group, self._loads = group, self._loads_of(group)
+        if len(group) < 2 and not self.pipe.tasks.is_open:
+            return group
         costs = self._costs(group, unit_costs)
         self._place(costs, self._loads)
         if len(group) < 2:
@@ -74,7 +76,8 @@ class Pace:
 
     def place(self, group: tuple[int, ...], unit_costs: UnitCosts) -> None:
         """Where these boundaries are computed, if that is left to the size of their work."""
-        self._place(self._costs(group, unit_costs), self._loads_of(group))
+        if self.pipe.tasks.is_open:
+            self._place(self._costs(group, unit_costs), self._loads_of(group))
 
     def _place(self, costs: BatchCosts, loads: Sequence[BatchLoad]) -> None:
         factor = measured_factor(costs, self._measured)
