@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import forebay
-from forebay import formats, show, text
+from forebay import formats, pictures, show, text
 from forebay.outside import CommonOptions, Reply, perform, shared
 from optimizer.errors import ForebayError
 
@@ -227,7 +227,7 @@ def result(
 def _plotted(pipe: Pipeline, name: str, path: str) -> Reply:
     from forebay import plot
 
-    plot.check(path)
+    pictures.check(path)
     answer = plot.plotted(*pipe.newest(name, plot.BOUNDARIES))
     plot.picture(name, answer, path)
     return Reply({"query": name, "file": path, "omitted": answer.omitted},
@@ -296,7 +296,7 @@ def windows(
     from optimizer.coverage import spec as sets
 
     if picture is not None:
-        coverage.check(picture)
+        pictures.check(picture)
     document = sets.described(sets.parse(spec), function, sets.rate(rate))
     if picture is not None:
         coverage.picture(document, picture)

@@ -4,16 +4,14 @@ Prices and choices come as a document.
 """
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from decimal import Context, Decimal
 from typing import Any, TextIO
 
+from forebay import pictures
 from forebay.text import Text, line, table
-from optimizer.errors import ForebayError, failed
 
 TITLES = {"original": "as written", "shared": "shared", "factored": "with factor windows"}
-FORMATS = (".svg", ".png")
 SIX = Context(prec=6)
 Node = Mapping[str, Any]
 
@@ -74,12 +72,6 @@ def _amount(number: float) -> str:
     return f"{number:,.6g}"
 
 
-def check(path: str) -> None:
-    """Refuses a picture's name before anything is computed."""
-    if os.path.splitext(path)[1].lower() not in FORMATS:
-        raise ForebayError("bad-usage", f"{path!r} is no picture's name", hint=f"end it with {' or '.join(FORMATS)}")
-
-
 def picture(document: Mapping[str, Any], path: str) -> None:
     """The three graphs side by side."""
     import matplotlib  # half a second that only pictures pay
@@ -90,11 +82,7 @@ def picture(document: Mapping[str, Any], path: str) -> None:
     figure = Figure(figsize=(5 * len(TITLES), 5), layout="constrained")
     for panel, name in zip(figure.subplots(1, len(TITLES)), TITLES):
         _draw(panel, document["graphs"][name], f"{TITLES[name]}: {_amount(document['cost'][name])}")
-    try:
-        figure.savefig(path)
-    except OSError as error:
-        raise failed("bad-file", f"{path} cannot be written: {error.strerror}",
-                     "name a file in a folder that is there") from None
+    pictures.save(figure, path)
 
 
 def _draw(panel: Any, nodes: Sequence[Node], title: str) -> None:

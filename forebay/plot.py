@@ -1,7 +1,6 @@
 """A query's answers as a picture: time from left to right, a panel a figure of the SELECT list, a line a group."""
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
@@ -9,9 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from optimizer.errors import ForebayError, failed
+from forebay import pictures
 
-FORMATS = (".png", ".svg")
 BOUNDARIES = 500          # the newest ones that are drawn
 LINES, PANELS = 8, 4      # groups with the largest last values, and figures, that are drawn
 WIDTH, HEIGHT = 8.0, 3.0  # inches of a panel
@@ -25,12 +23,6 @@ class PlottedAnswer:
 
     series: Mapping[str, Series]
     omitted: int = 0
-
-
-def check(path: str) -> None:
-    """Refuses a picture's name before anything is computed."""
-    if os.path.splitext(path)[1].lower() not in FORMATS:
-        raise ForebayError("bad-usage", f"{path!r} is no picture's name", hint=f"end it with {' or '.join(FORMATS)}")
 
 
 def plotted(answers: pa.Table, groups: Sequence[str]) -> PlottedAnswer:
@@ -84,8 +76,4 @@ def picture(name: str, answer: PlottedAnswer, path: str) -> None:
     handles, labels = panels[0].get_legend_handles_labels()
     if any(labels):
         figure.legend(handles, labels, loc="outside right upper", fontsize=8)
-    try:
-        figure.savefig(path)
-    except OSError as error:
-        raise failed("bad-file", f"{path} cannot be written: {error.strerror}",
-                     "name a file in a folder that is there") from None
+    pictures.save(figure, path)

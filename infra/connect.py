@@ -14,8 +14,6 @@ from pathlib import Path
 
 from jobs.engine.spark import JARS, SETTINGS
 
-# Spark's name: both sides take it from there; without TLS its client does so for `localhost` only
-TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
 SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 
 

@@ -23,9 +23,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from infra.connect import TOKEN
 from jobs.commands import airflow_api as rest
 from jobs.commands.airflow_home import ROOT
+from jobs.engine.spark import TOKEN
 from jobs.ledger.open_pipeline import open_pipeline
 from jobs.pipeline.config import load
 from optimizer.time import instant

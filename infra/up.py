@@ -24,14 +24,14 @@ from pathlib import Path
 import psutil
 
 from infra import connect
-from infra.connect import TOKEN
 from jobs.commands import airflow_api as rest
 from jobs.commands.airflow_home import ROOT, keep_secret, settle, surroundings
+from jobs.engine.spark import TOKEN, UP
 from jobs.pipeline.folders import SETTING, found
 from jobs.storage.lock import held
 from optimizer.errors import ForebayError
 
-PLACE = Path(os.environ.get("FOREBAY_UP", ROOT / ".forebay" / "up"))
+PLACE = UP.parent
 SETTINGS = ROOT / "infra" / "settings"
 BIN = Path(sys.executable).parent
 HERE = "127.0.0.1"
@@ -88,13 +88,13 @@ def up() -> int:
         return down() or 1
     _pools(ports, environment[SETTING], set())
     where = _where(ports, environment, password)
-    keep_secret(PLACE / "where.json", json.dumps(where))
+    keep_secret(UP, json.dumps(where))
     _start(Service(KEEPER, (sys.executable, "-m", "infra.up", "keep", json.dumps(ports)), lambda: True), environment)
     print(
         f"Airflow   {where['airflow']}    user admin, password {password}\n"
         f"Pages     {where['pages']}    every pipeline's data docs, and the way to its charts\n"
         f"MLflow    {where['mlflow']}\n"
-        f"Spark     {where['spark']}    for whoever has {TOKEN}, `token` in {PLACE / 'where.json'}\n"
+        f"Spark     {where['spark']}    for whoever has {TOKEN}, `token` in {UP}\n"
         f"Pipelines {where['pipelines']}\n\n"
         f"All of it answered after {time.monotonic() - began:.0f} s. `make down` ends it; logs are in {PLACE / 'log'}.")
     return 0

@@ -24,13 +24,12 @@ from optimizer.expression.types import Type
 from optimizer.plan.failing import FAILING_ROW, ExpressionOnRows, expressions_on_joined_rows, expressions_on_rows
 from optimizer.plan.final import failing_groups
 from optimizer.plan.lowering import Lowering
-from optimizer.plan.model import named
+from optimizer.plan.model import PLAIN, named
 from optimizer.plan.program import BEGINNING, Columns
 from optimizer.plan.wording import as_written
 from optimizer.query.shape import shape
 from optimizer.time import iso
 
-LEAST_PLAN = "LAP recompute"      # has every row as it came
 ZERO_DIVISOR, DIVISION = "'DIVIDE_BY_ZERO'", "division by zero"      # as optimizer/expression/scalar.py brings it about
 MOST_COLUMNS, MOST_CHARACTERS = 8, 60      # of a row, and of a value, that a message shows
 
@@ -60,14 +59,14 @@ def explained(context: Context, batch: Batch, work: QueryWork, message: str, pre
     """
     if work.plan.place == "jvm":      # its files are none that the kernel may read
         return message
-    message = DIVISION if ZERO_DIVISOR in message else message
+    message = _readable(message)
     where, = context.tasks.map(_WhereItFails(message), [_order(context, batch, work, previous)])
     return where or message
 
 
 def _order(context: Context, batch: Batch, work: QueryWork, previous: int) -> FailureOrder:
     query, t = work.query, work.due[-1]
-    plain = replace(work, plan=named(query, LEAST_PLAN), due=(t,), previous=BEGINNING, parts=1, runs=1, together=1,
+    plain = replace(work, plan=named(query, PLAIN), due=(t,), previous=BEGINNING, parts=1, runs=1, together=1,
                     coded=False)
     low = Lowering(shape(query), plain.plan, narrow=False)
     since = max(previous, 0) + 1 if query.returns_rows else t
@@ -126,11 +125,13 @@ def _reason(con: kernel.Connection, one: ExpressionOnRows) -> str:
     try:
         con.execute(one.value).fetchall()
     except kernel.Error as error:
-        reason = first_line(error)
-        if ZERO_DIVISOR in reason:
-            return f" ({DIVISION})"
+        reason = _readable(first_line(error))
         return "" if reason.startswith("Conversion Error") else f" ({reason})"
     return ""
+
+
+def _readable(message: str) -> str:
+    return DIVISION if ZERO_DIVISOR in message else message
 
 
 def _on_a_group(con: kernel.Connection, order: FailureOrder) -> str | None:

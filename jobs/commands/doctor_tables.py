@@ -50,10 +50,9 @@ def tables(pipeline: Pipeline) -> Iterable[Fact]:
 def _failures(pipe: OpenPipeline) -> list[Fact]:
     """Queries that have failed, and expectations that stop a boundary."""
     facts = []
-    for state in requests.listed(pipe):
-        if state.status == "failed":
-            facts.append(Fact("query", False, f"{state.name} has failed: {state.error}",
-                              f"mend it, then `forebay query resume {state.name}`, or delete it"))
+    for state in requests.failing(pipe):
+        facts.append(Fact("query", False, f"{state.name} has failed: {state.error}",
+                          f"mend it, then `forebay query resume {state.name}`, or delete it"))
     for row in releases.standing(pipe, pipe.ledger.committed()):
         at = iso(row["boundary"])
         facts.append(Fact("stop", False, f"{at}: {row['subject']} expects {row['expectation']}, observed: "

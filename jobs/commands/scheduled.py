@@ -112,7 +112,7 @@ def published(folder: str, after: str = "") -> dict[str, Any]:
 def failures(folder: str) -> dict[str, Any]:
     """Nothing while no query is failed; else the error that names them all."""
     with _opened(folder) as pipe:
-        failing = [state for state in requests.listed(pipe) if state.status == "failed"]
+        failing = requests.failing(pipe)
         for state in failing:
             log.error("query %s has failed: %s", state.name, state.error)
         if failing:

@@ -44,7 +44,9 @@ SETTINGS = {
 # has forgotten
 LASTS = 1800
 ROOT = Path(__file__).resolve().parent.parent.parent
-UP = Path(os.environ.get("FOREBAY_UP", ROOT / ".forebay" / "up")) / "where.json"      # as infra/up.py writes it
+# what runs by `make up`, as infra/up.py writes it
+UP = Path(os.environ.get("FOREBAY_UP", ROOT / ".forebay" / "up")) / "where.json"
+# Spark's name: both sides take it from there; without TLS its client does so for `localhost` only
 TOKEN = "SPARK_CONNECT_AUTHENTICATE_TOKEN"
 PATIENCE = 0.2           # seconds that the server of `make up` has for taking a connection
 ANSWERS = ("spark.sql.session.timeZone", "spark.sql.ansi.enabled", "spark.sql.parquet.outputTimestampType",

@@ -19,7 +19,6 @@ from jobs.ingest.commit import APPLICATION, LandedInput, commit, recover, stream
 from jobs.ingest.land import LandOrder, forget, land
 from jobs.ingest.reading import BYTES_A_SECOND, MARK, IngestInput
 from jobs.ingest.row_rules import Rules, rules
-from jobs.ingest.sources import files
 from jobs.pipeline.lines import suggest
 from jobs.pipeline.model import Pipeline, Stream
 from jobs.pipeline.warehouse import Warehouse
@@ -74,6 +73,7 @@ def _take(pipeline: Pipeline, warehouse: Warehouse, last: int | None, tasks: Any
     for name in counts:
         stream_table(pipeline, warehouse, pipeline.streams[name])
     waiting = {name: _waiting(pipeline, warehouse, name, tasks, given.get(name), refused) for name in counts}
+    notes = _notes(pipeline, warehouse, waiting, refused) if not given else []
     while any(waiting.values()):
         turn = {name: inputs[:FILES_A_COMMIT] for name, inputs in waiting.items() if inputs}
         waiting = {name: inputs[FILES_A_COMMIT:] for name, inputs in waiting.items()}
@@ -87,17 +87,18 @@ def _take(pipeline: Pipeline, warehouse: Warehouse, last: int | None, tasks: Any
                     _count(counts[name], source)
                     if first.ignored:
                         ignored.append({"stream": name, "path": first.input.name, "reason": first.ignored})
-    notes = _notes(pipeline, warehouse, counts) if not given else []
     return {"streams": counts, "refused": refused, "ignored": ignored, "notes": notes}
 
 
-def _notes(pipeline: Pipeline, warehouse: Warehouse, counts: Mapping[str, Mapping[str, int]]) -> list[str]:
-    """The streams that never got a file, since none matches their pattern."""
+def _notes(pipeline: Pipeline, warehouse: Warehouse, waiting: Mapping[str, Sequence[IngestInput]],
+           refused: Sequence[Mapping[str, str]]) -> list[str]:
+    """The streams that never got a file, since none matches their pattern: none waits, and none is known."""
+    unreadable = {refusal["stream"] for refusal in refused}
     notes = []
     for name, stream in pipeline.streams.items():
-        if stream.source is None or stream.source.kind in ("delta", "kafka") or counts[name]["files"]:
+        if stream.source is None or stream.source.kind in ("delta", "kafka") or waiting[name] or name in unreadable:
             continue
-        if not intake.known_paths(warehouse, name) and not files.pending(pipeline, stream):
+        if not intake.known_paths(warehouse, name):
             notes.append(f"stream {name}: no file matches {stream.source.path}")
     return notes
 

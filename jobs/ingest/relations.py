@@ -58,11 +58,11 @@ class Stored:
 
 def refresh(pipeline: Pipeline, warehouse: Warehouse, tasks: Any) -> Refreshed:
     """Makes a new version of each relation whose content changed."""
-    refused: list[dict[str, str]] = []
+    refused, notes = list[dict[str, str]](), list[str]()
     try:
         orders: list[RelationOrder] = []
         for relation in pipeline.relations.values():
-            orders += _order_if_changed(pipeline, warehouse, relation, tasks, refused)
+            orders += _order_if_changed(pipeline, warehouse, relation, tasks, refused, notes)
         if orders:
             tasks.suit(sum(file.size for order in orders for file in order.inputs) / BYTES_A_SECOND)
         for order, stored in zip(orders, tasks.map(store, orders)):
@@ -75,8 +75,7 @@ def refresh(pipeline: Pipeline, warehouse: Warehouse, tasks: Any) -> Refreshed:
     finally:
         if any(relation.source.kind == "delta" for relation in pipeline.relations.values()):
             clear(pipeline)
-    return Refreshed(_described(pipeline, warehouse, {order.relation.name for order in orders}), refused,
-                     _notes(pipeline))
+    return Refreshed(_described(pipeline, warehouse, {order.relation.name for order in orders}), refused, notes)
 
 
 def _described(pipeline: Pipeline, warehouse: Warehouse, changed: Collection[str]) -> dict[str, dict[str, Any]]:
@@ -89,21 +88,18 @@ def _described(pipeline: Pipeline, warehouse: Warehouse, changed: Collection[str
     return described
 
 
-def _notes(pipeline: Pipeline) -> list[str]:
-    """The relations whose files are not there."""
-    declared = [relation for relation in pipeline.relations.values() if relation.source.kind != "delta"]
-    return [f"relation {relation.name}: no file matches {relation.source.path}" for relation in declared
-            if not _inputs(pipeline, relation)]
-
-
 def _order_if_changed(pipeline: Pipeline, warehouse: Warehouse, relation: Relation, tasks: Any,
-                      refused: list[dict[str, str]]) -> list[RelationOrder]:
-    """None or one. A source that cannot be read is refused like a file, and the others go on."""
+                      refused: list[dict[str, str]], notes: list[str]) -> list[RelationOrder]:
+    """None or one. A source that cannot be read is refused like a file, one without files noted, and the others go on.
+    """
     try:
         if relation.source.kind == "delta":
             return _from_delta(pipeline, warehouse, relation, tasks)
         inputs = tuple(_inputs(pipeline, relation))
-        return _order_if_new(_table(warehouse, relation), relation, _states(inputs), lambda: inputs) if inputs else []
+        if not inputs:
+            notes.append(f"relation {relation.name}: no file matches {relation.source.path}")
+            return []
+        return _order_if_new(_table(warehouse, relation), relation, _states(inputs), lambda: inputs)
     except ForebayError as error:
         if error.exit_code != 1:
             raise

@@ -108,8 +108,7 @@ def _notice(pipe: OpenPipeline, suite: str | None = None) -> str:
     """
     about = [row for row in releases.standing(pipe, pipe.ledger.committed())
              if suite in (None, _suite_of(row["subject"]))]
-    failures = [state for state in requests.listed(pipe)
-                if state.status == "failed" and suite in (None, _suite_of(f"query {state.name}"))]
+    failures = [state for state in requests.failing(pipe) if suite in (None, _suite_of(f"query {state.name}"))]
     command = f"forebay --pipeline {pipe.pipeline.folder}"
     reasons = [f"{row['subject']} expects {row['expectation']}, observed: {row['observed']}" for row in about]
     if about:

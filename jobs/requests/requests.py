@@ -130,6 +130,11 @@ def effective(pipe: OpenPipeline, begun: int | None) -> int | None:
     return begun + pipe.pipeline.batch if begun is not None else first_possible(pipe)
 
 
+def failing(pipe: OpenPipeline) -> list[QueryState]:
+    """The queries that have failed, and were neither mended nor ended."""
+    return [state for state in listed(pipe) if state.status == "failed"]
+
+
 def document(pipe: OpenPipeline, query_state: QueryState, sharer: Sharer) -> dict[str, Any]:
     """INTERFACE's `query show`."""
     changes = [c for c in pipe.ledger.all_changes() if c.query == query_state.name and c.action not in (DECIDE, ADOPT)]

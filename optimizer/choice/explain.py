@@ -10,7 +10,7 @@ from optimizer.choice.decide import Decision, Priced
 from optimizer.choice.explain_windows import described, graphs
 from optimizer.plan.final import final
 from optimizer.plan.lowering import Lowering
-from optimizer.plan.model import KEEPING, Plan
+from optimizer.plan.model import KEEPING, PLAIN, Plan
 from optimizer.plan.program import BEGINNING
 from optimizer.plan.tree import program, state_sets, tree_in_words
 from optimizer.plan.wording import list_as_written
@@ -19,7 +19,6 @@ from optimizer.query.shape import shape
 from optimizer.query.windows import SECOND
 from optimizer.sql.pretty import pretty
 
-PLAIN = "LAP recompute"
 LEAST = 0.0005             # seconds: what is less is not told in figures
 HOW = {
     "recompute": "reads its windows anew at each boundary",

@@ -16,6 +16,7 @@ from optimizer.plan.merging import SHARING, Levels, unfit
 from optimizer.query.model import Query
 from optimizer.query.shape import Shape, mergeable, shape
 
+PLAIN = "LAP recompute"      # the plan that has every row as it came, and keeps nothing
 KEEPING = {
     "recompute": "the answer from the windows' rows and sets by pane, each time",
     "running": "sets as running totals, the answer from them",
@@ -129,9 +130,8 @@ def refusal(query_shape: Shape, plan: Plan) -> str | None:
     """Why this plan would not give the query's answer, None if it does."""
     query = query_shape.query
     whole = next((a.function for a in query.aggregates if not mergeable(a)), None)
-    if whole and plan.name != "LAP recompute":
-        return (f"{whole} has no exact partial states: it is computed from the window's joined rows each time (LAP "
-                "recompute)")
+    if whole and plan.name != PLAIN:
+        return f"{whole} has no exact partial states: it is computed from the window's joined rows each time ({PLAIN})"
     if query.windows and plan.keeping not in ("recompute", "expire"):
         return (f"{plan.keeping} keeps one window's totals: several windows are read from partials that say when they "
                 "end (recompute and expire)")

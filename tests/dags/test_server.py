@@ -17,9 +17,9 @@ import pytest
 
 import forebay
 from forebay.examples import copy
-from infra.connect import TOKEN
 from jobs.commands import airflow_api as rest
 from jobs.commands.airflow_home import ROOT
+from jobs.engine.spark import TOKEN
 from tests.dags.conftest import Up, served
 from tests.jobs.pipelines import equal
 

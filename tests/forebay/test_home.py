@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from forebay import plot
+from forebay import pictures, plot
 from optimizer.errors import ForebayError
 from tests.forebay.conftest import Cli
 
@@ -38,7 +38,7 @@ def test_without_figures_rows_are_counted() -> None:
 
 def test_another_ending_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ForebayError, match="is no picture's name"):
-        plot.check("answers.pdf")
+        pictures.check("answers.pdf")
 
 
 @pytest.mark.slow

@@ -12,6 +12,7 @@ import psutil
 import pytest
 
 from infra import connect
+from jobs.engine.spark import TOKEN
 from tests.servers import free_port, waited
 
 ROOT = Path(__file__).parents[2]
@@ -25,7 +26,7 @@ CLIENT = ("import sys; from jobs.engine import spark; s = spark.session(sys.argv
 def server() -> Iterator[tuple[int, int]]:
     """Its port and pid."""
     port = free_port()
-    environment = {**os.environ, connect.TOKEN: SECRET, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
+    environment = {**os.environ, TOKEN: SECRET, "PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1"}
     child = subprocess.Popen(connect.command("127.0.0.1", port), env=environment, stdout=subprocess.DEVNULL,
                              stderr=subprocess.DEVNULL)
     try:
@@ -46,10 +47,10 @@ def _open(port: int) -> bool:
 def test_only_who_has_the_token_is_answered(server: tuple[int, int]) -> None:
     port, pid = server
     assert SECRET not in " ".join(psutil.Process(pid).cmdline())
-    plain = {k: v for k, v in os.environ.items() if k != connect.TOKEN}
+    plain = {k: v for k, v in os.environ.items() if k != TOKEN}
     answers = {}
     for token in (SECRET, "another", None):
-        environment = plain if token is None else {**plain, connect.TOKEN: token}
+        environment = plain if token is None else {**plain, TOKEN: token}
         command = [sys.executable, "-c", CLIENT, f"sc://localhost:{port}"]
         done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=PATIENCE)
         answers[token] = (done.returncode, done.stdout.strip(), "UNAUTHENTICATED" in done.stderr)

@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from infra import up
-from infra.connect import TOKEN
+from jobs.engine.spark import TOKEN
 
 
 @pytest.fixture(autouse=True)
