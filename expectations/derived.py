@@ -136,6 +136,10 @@ def revealing(query: Query, sensitive: Mapping[str, frozenset[str]]) -> frozense
     def is_sensitive(column: Column) -> bool:
         return column.name in sensitive.get(query.inputs[column.input].source, frozenset())
 
+    of_inputs = (attribute.expr for attributes in shape(query).attributes for attribute in attributes)
+    if query.blocks is not None:      # what shows what is not followed through several SELECTs
+        shown = [name for name, _ in query.columns]
+        return frozenset(shown if any(is_sensitive(c) for expr in of_inputs for c in columns(expr)) else ())
     return frozenset(name for name, expr in query.outputs if any(map(is_sensitive, _columns_behind(query, expr))))
 
 

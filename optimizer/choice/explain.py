@@ -136,6 +136,8 @@ def why(query: Query, decision: Decision) -> str:
     """The decision's reason, or why there was nothing to decide."""
     if query.returns_rows:
         return "joined rows are published as they are: nothing can be aggregated early"
+    if query.blocks is not None:
+        return "it is more than one SELECT of joined and grouped rows: computed from the windows' rows each time"
     if shape(query).whole:
         return "an aggregate of the query has no partial states: it is computed from the joined rows each time"
     return f"{decision.reason}; {decision.plan.keeping} is {KEEPING[decision.plan.keeping]}"

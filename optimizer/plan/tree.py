@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.model import Plan
+from optimizer.plan.nested.answer import AnswerOfBlocks
 from optimizer.plan.operators.answer import AnswerOperator, LateAggregate
 from optimizer.plan.operators.expire import ExpiringAnswer
 from optimizer.plan.operators.join import Join
@@ -34,6 +35,8 @@ ANSWERS: dict[str, type[AnswerOperator]] = {
 def operators(shape: Shape, plan: Plan) -> AnswerOperator:
     """The plan's tree, from the answer down to the scans."""
     inputs = tuple(_input(shape, plan, i) for i in range(len(plan.digits)))
+    if shape.query.blocks is not None:
+        return AnswerOfBlocks(LateAggregate(Join(inputs)))
     answer = JoinedRows if shape.query.returns_rows else ANSWERS[plan.keeping]
     return answer(LateAggregate(Join(inputs)))
 

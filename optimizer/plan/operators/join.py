@@ -129,7 +129,7 @@ def merged_answer(ctx: Lowering, sql: str, where: str = "TRUE", having: str = ""
 
 def failing(ctx: Lowering) -> bool:
     """Whether something that is computed can raise, so that partials count by `e` the rows on which it does."""
-    if any(fallible(ctx, i) for i in ctx.inputs):
+    if ctx.shape.query.blocks is not None or any(fallible(ctx, i) for i in ctx.inputs):
         return True
     return any(fails(expr, ctx.dialect, lambda _: "x") is not None for expr in on_joined_rows(ctx))
 
@@ -228,19 +228,23 @@ def _whole(ctx: Lowering, m: Measure) -> str:
     """An aggregate that nothing merges, over the joined rows themselves (all counts are 1)."""
     a = m.aggregate
     assert a is not None
-    value = "*" if a.argument is None else safe(a.argument, ctx.dialect, leaf_name(ctx))
+    return whole_value(a, "*" if a.argument is None else safe(a.argument, ctx.dialect, leaf_name(ctx)), ctx.dialect)
+
+
+def whole_value(a: Aggregate, value: str, dialect: str) -> str:
+    """An aggregate of this value of rows, as it is."""
     if a.function == "count_distinct":
         return f"count(DISTINCT {value})"
     if a.function in ("median", "percentile"):
         share = 0.5 if a.function == "median" else a.parameter
-        percentile = "quantile_cont" if ctx.dialect == "duckdb" else "percentile"
+        percentile = "quantile_cont" if dialect == "duckdb" else "percentile"
         return f"{percentile}(CAST({value} AS DOUBLE), {share})"
-    if a.function in ("sum", "avg") and a.type.name == "decimal" and ctx.dialect == "duckdb" and a.argument is not None:
+    if a.function in ("sum", "avg") and a.type.name == "decimal" and dialect == "duckdb" and a.argument is not None:
         return _whole_decimal(a, value, a.argument.type.scale)
     is_spread = a.function.startswith(("stddev", "var"))
-    if is_spread and ctx.dialect == "duckdb" and a.argument is not None and a.argument.type.floating:
+    if is_spread and dialect == "duckdb" and a.argument is not None and a.argument.type.floating:
         return _whole_spread(a, value)
-    return f"CAST({a.function}({value}) AS {d.name(a.type, ctx.dialect)})"
+    return f"CAST({a.function}({value}) AS {d.name(a.type, dialect)})"
 
 
 def _whole_spread(a: Aggregate, value: str) -> str:

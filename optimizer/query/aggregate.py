@@ -1,0 +1,27 @@
+"""What rows are aggregated to: a function of the values of an expression. No plan and no SQL here."""
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from optimizer.expression.expr import Expr
+from optimizer.expression.types import Type
+
+MERGEABLE = ("count", "sum", "avg", "min", "max", "stddev_samp", "stddev_pop", "var_samp", "var_pop")
+HOLISTIC = ("count_distinct", "median", "percentile")      # never aggregated early
+
+
+@dataclass(frozen=True)
+class Aggregate:
+    """`count` without argument is COUNT(*).
+
+    FILTER is folded into the argument as CASE WHEN … THEN argument END. `parameter` is percentile's.
+    """
+
+    function: str
+    argument: Expr | None
+    type: Type
+    parameter: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.function not in MERGEABLE + HOLISTIC:
+            raise ValueError(f"aggregate {self.function!r}")
