@@ -38,12 +38,41 @@ def tables_of(tree: exp.Expr) -> list[exp.Table]:
 def with_rows(tree: exp.Expr, rows_of: Callable[[exp.Table], exp.Expr], columns_of: ColumnsOf) -> exp.Expr:
     """The text with each table replaced by its rows, under the name that it has there."""
     tree = tree.copy()
-    _Ties(tree, columns_of).add()
+    ties = _Ties(tree, columns_of)
+    ties.add()
+    for select in list(tree.find_all(exp.Select)):
+        if select.args.get("qualify"):
+            without = _without_qualify(select, ties.shown(select))
+            if select is tree:
+                tree = without
+            else:
+                select.replace(without)
     for table in tables_of(tree):
         alias = table.args.get("alias")
         name = alias.this if alias is not None else exp.to_identifier(table.name.partition("__")[2] or table.name)
         table.replace(exp.Subquery(this=rows_of(table), alias=exp.TableAlias(this=name)))
     return tree
+
+
+def _without_qualify(select: exp.Select, names: Names) -> exp.Select:
+    """QUALIFY as Spark of every version has it: a condition that is computed, then asked for."""
+    inner = select.copy()
+    parts = {part: inner.args.get(part) for part in ("limit", "offset", "with_", "with")}
+    order, condition = inner.args.get("order"), inner.args["qualify"].this
+    for part in (*parts, "order", "qualify"):
+        inner.set(part, None)
+    orderings = list(order.expressions) if order is not None else []
+    keys = [exp.alias_(ordering.this, f"_o{n}") for n, ordering in enumerate(orderings)]
+    inner.set("expressions", [*inner.expressions, *keys, exp.alias_(condition, "_q")])
+    outer = exp.select(*(exp.column(name) for name in names)).from_(inner.subquery("_qualified"))
+    outer = outer.where(exp.column("_q"))
+    for n, ordering in enumerate(orderings):
+        ordering.set("this", exp.column(f"_o{n}"))
+    if orderings:
+        outer.set("order", exp.Order(expressions=orderings))
+    for part, value in parts.items():
+        outer.set(part, value)
+    return outer
 
 
 @dataclass(frozen=True)
@@ -62,7 +91,7 @@ class _Ties:
                 self._order(select, [*by_output, *self._ties(select)])
         for operation in list(self.tree.find_all(exp.SetOperation)):
             if operation.args.get("limit") or operation.args.get("offset"):
-                self._order(operation, [exp.column(name) for name in self._shown(operation)])
+                self._order(operation, [exp.column(name) for name in self.shown(operation)])
 
     def _own_windows(self, select: exp.Select) -> list[exp.Window]:
         """The SELECT's window functions in which equal rows would have to be told apart."""
@@ -100,7 +129,7 @@ class _Ties:
         return select.selects[int(node.this) - 1].unalias() if isinstance(node, exp.Literal) else node
 
     def _outputs(self, select: exp.Select) -> list[exp.Expr]:
-        return [exp.column(name) for name in self._shown(select)]
+        return [exp.column(name) for name in self.shown(select)]
 
     def _items(self, select: exp.Select) -> list[tuple[str, Names]]:
         """The entries of FROM that are seen above their joins, with their columns."""
@@ -114,17 +143,17 @@ class _Ties:
         if alias is not None and alias.args.get("columns"):
             return [column.name for column in alias.args["columns"]]
         if isinstance(node, exp.Subquery):
-            return self._shown(node.this)
+            return self.shown(node.this)
         for cte in self.tree.find_all(exp.CTE):
             if cte.alias.lower() == node.name.lower():
                 columns = cte.args["alias"].args.get("columns")
-                return [column.name for column in columns] if columns else self._shown(cte.this)
+                return [column.name for column in columns] if columns else self.shown(cte.this)
         return self.columns_of(node.name)
 
-    def _shown(self, rows: exp.Expr) -> Names:
+    def shown(self, rows: exp.Expr) -> Names:
         """The names of what a SELECT shows."""
         if isinstance(rows, (exp.SetOperation, exp.Subquery)):
-            return self._shown(rows.this)
+            return self.shown(rows.this)
         names: Names = []
         for item in rows.selects:
             if isinstance(item, exp.Star) or isinstance(item, exp.Column) and isinstance(item.this, exp.Star):

@@ -382,9 +382,9 @@ class _BlockReader:
         joins = self.node.args.get("joins") or []
         joined = [Joined(self.reader.item(self.node.args["from_"].this, self.names))]
         merged: frozenset[tuple[int, str]] = frozenset()
-        has_comma = False
-        for join in joins:
-            item, kind = self.reader.item(join.this, self.names), self._kind(join)
+        has_comma, kinds = False, [self._kind(join) for join in joins]
+        for place, (join, kind) in enumerate(zip(joins, kinds)):
+            item = self.reader.item(join.this, self.names)
             is_comma = not any(join.args.get(part) for part in ("on", "using", "method", "side", "kind"))
             if kind in ("right", "full") and has_comma:
                 raise self.reader.refusal("not-supported", f"{kind.upper()} JOIN after a comma is not accepted", join,
@@ -396,7 +396,8 @@ class _BlockReader:
             for name in join.args.get("using") or []:
                 on.append(self._using(name, joined, item, kind, around, merged))
                 merged |= {(item.number, name.name.lower())}
-            if kind == "inner":
+            # What is joined from the right keeps its rows, whatever was left out before.
+            if kind == "inner" and not {"right", "full"} & set(kinds[place + 1:]):
                 self.where += on
                 on = []
             joined.append(Joined(item, kind, tuple(on)))
@@ -553,7 +554,7 @@ class _BlockReader:
                                                            " a cast)", self.node,
                                           "compute it in the subquery, or in a derived table")
         for joined in block.items:
-            if joined.kind != "inner" and any(can_fail(expr) for expr in joined.on):
+            if any(can_fail(expr) for expr in joined.on):
                 raise self.reader.refusal("not-supported", f"the condition of a {joined.kind.upper()} JOIN can fail on "
                                                            "a row (division, overflow, a cast)", self.node,
                                           "compute the value in a derived table first")

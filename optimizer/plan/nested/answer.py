@@ -7,6 +7,7 @@ from optimizer.plan.lowering import Lowering
 from optimizer.plan.nested.statement import statement
 from optimizer.plan.operators.answer import NODE, AnswerOperator
 from optimizer.plan.operators.operator import Boundary, Expected, Operator, Run, Work
+from optimizer.plan.operators.windows import answer
 from optimizer.plan.program import Step
 
 
@@ -22,7 +23,7 @@ class AnswerOfBlocks(AnswerOperator):
 
     def step(self, ctx: Lowering, run: Run, boundary: Boundary) -> Step:
         members = {each.input: each.members(ctx, run, boundary) for each in self.join.inputs}
-        return Step(boundary.at, (), statement(ctx, members))
+        return Step(boundary.at, (), answer(ctx, boundary.at, statement(ctx, members)))
 
     def own_work(self, expected: Expected) -> Work:
         """Every row is joined or grouped about once for each SELECT; what they give is not estimated."""
