@@ -136,6 +136,8 @@ class Pipeline:
             return rows.select(["boundary"]), []
         aggregated = {column for column, expr in query.outputs
                       if any(isinstance(leaf, AggregateRef) for leaf in references(expr))}
+        if query.above is not None or query.blocks is not None:      # texts tell rows apart, numbers are their values
+            return rows, [column for column, kind in query.columns if not kind.numeric]
         return rows, [column for column, _ in query.outputs if column not in aggregated]
 
     def explain(self, query: str, **options: Any) -> dict[str, Any]:

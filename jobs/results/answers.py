@@ -4,7 +4,7 @@ Changes nothing and needs no Spark.
 """
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -82,7 +82,8 @@ def _batches(pipe: OpenPipeline, query_state: QueryState, boundaries: list[int],
             f"UNION ALL BY NAME SELECT * FROM read_parquet({kernel.files(con, files)}, union_by_name = true)")
     at_boundaries = f"epoch_us(boundary) IN ({', '.join(map(str, boundaries))})"
     limit = "" if most is None else f" LIMIT {most}"
-    batches = kernel.batches(con, f"SELECT {columns} FROM ({rows}) AS q WHERE {at_boundaries} ORDER BY ALL{limit}")
+    order = _order(query, schema.names)
+    batches = kernel.batches(con, f"SELECT {columns} FROM ({rows}) AS q WHERE {at_boundaries} ORDER BY {order}{limit}")
     first = next(batches, None)      # here, so that an error comes before anything is written
 
     def typed_batches() -> Iterator[pa.RecordBatch]:
@@ -93,6 +94,13 @@ def _batches(pipe: OpenPipeline, query_state: QueryState, boundaries: list[int],
                 yield batch.cast(schema)
 
     return pa.RecordBatchReader.from_batches(schema, typed_batches())
+
+
+def _order(query: Query, names: Sequence[str]) -> str:
+    """By boundary, then as the query's ORDER BY says, then by all columns."""
+    own = [f"{identifier(name)} {'DESC' if descending else 'ASC'} NULLS {'FIRST' if nulls_first else 'LAST'}"
+           for name, descending, nulls_first in query.order]
+    return ", ".join([identifier(names[0]), *own, *map(identifier, names[1:])])
 
 
 def _files(pipe: OpenPipeline, table: str, boundaries: list[int]) -> tuple[Any, ...]:

@@ -1,9 +1,9 @@
-"""A user's text of several SELECTs for Spark SQL: every stream in it, at whatever depth, becomes the rows of its window;
+"""A user's text of several SELECTs for Spark SQL: every stream in it, at any depth, becomes the rows of its window;
 where an order leaves ties, they are broken as INTERFACE says. Spark does all the rest; nothing of the planner.
 """
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from sqlglot import exp
@@ -154,6 +154,7 @@ class _Ties:
         """The names of what a SELECT shows."""
         if isinstance(rows, (exp.SetOperation, exp.Subquery)):
             return self.shown(rows.this)
+        assert isinstance(rows, exp.Select)
         names: Names = []
         for item in rows.selects:
             if isinstance(item, exp.Star) or isinstance(item, exp.Column) and isinstance(item.this, exp.Star):

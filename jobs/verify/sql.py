@@ -379,6 +379,7 @@ def spark_text(query: Plain, replaced: Mapping[str, str], extra: list[str],
     for entry, source in zip(entries, query.sources):
         rows = sqlglot.parse_one(replaced[source.alias], read="databricks")
         entry.this.replace(exp.Subquery(this=rows, alias=exp.TableAlias(this=exp.to_identifier(source.alias))))
+    assert isinstance(tree, exp.Select)
     for condition in extra:
         tree = tree.where(sqlglot.parse_one(condition, read="databricks"))
     tree.set("expressions", [exp.alias_(e.copy(), name, quoted=True) for name, e in query.selects])

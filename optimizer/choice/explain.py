@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from optimizer.choice.decide import Decision, Priced
 from optimizer.choice.explain_windows import described, graphs
-from optimizer.plan.final import final
+from optimizer.plan.final import published
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.model import KEEPING, PLAIN, Plan
 from optimizer.plan.program import BEGINNING
@@ -46,7 +46,7 @@ def sql(query: Query, plan: Plan, boundary: int = EXAMPLE) -> list[str]:
     texts = [f"CREATE TEMP {'TABLE' if relation.is_table else 'VIEW'} {relation.name} AS {relation.sql}"
              for relation in definitions]
     texts += [step.answer for step in statements.steps] + [write.sql for write in statements.writes]
-    texts += [] if query.returns_rows else [final(ctx)]
+    texts += [] if query.returns_rows else [published(ctx, (at,))]
     return [pretty(text, ctx.dialect) for text in texts]
 
 

@@ -82,7 +82,12 @@ def merge_files(ctx: Lowering, name: str, files: str, boundary: int, since: int 
 
 def tree_in_words(ctx: Lowering) -> list[str]:
     """A line for each operator, as `explain` shows the tree."""
-    return _lines(ctx, operators(ctx.shape, ctx.plan), "", "")
+    answer, query = operators(ctx.shape, ctx.plan), ctx.shape.query
+    if query.above is None:
+        return _lines(ctx, answer, "", "")
+    shown = ", ".join(name for name, _ in query.columns)
+    return [f"Published ({shown}): the other SELECTs, over the answer, at each boundary",
+            *_lines(ctx, answer, "└─ ", "   ")]
 
 
 def _input(shape: Shape, plan: Plan, i: int) -> InputOperator:

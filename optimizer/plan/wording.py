@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from optimizer.expression.expr import AggregateRef, Column, Expr, GroupRef
 from optimizer.expression.scalar import render
-from optimizer.query.model import ANSWER, WINDOW_NAME, Aggregate, Query
+from optimizer.query.blocks import ANSWER
+from optimizer.query.model import WINDOW_NAME, Aggregate, Query
 from optimizer.query.windows import Window
 from optimizer.time import span
 

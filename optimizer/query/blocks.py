@@ -1,5 +1,5 @@
-"""A question that one SELECT over streams does not say, as a tree of SELECTs: derived tables, subqueries, outer and semi
-joins, set operations, window functions, ORDER BY with LIMIT.
+"""A question that one SELECT over streams does not say, as a tree of SELECTs: derived tables, subqueries, outer and
+semi joins, set operations, window functions, ORDER BY with LIMIT.
 
     SELECT page, n FROM (SELECT page, COUNT(*) AS n FROM views [WINDOW 1 HOUR] GROUP BY page) AS p ORDER BY n LIMIT 3
 
@@ -16,6 +16,7 @@ from optimizer.expression.expr import Column, Expr, SubqueryRef, walk
 from optimizer.expression.types import Type
 from optimizer.query.aggregate import Aggregate
 
+ANSWER = 99      # the number of an answer's rows among entries of FROM, and among inputs
 JOINS = ("inner", "left", "right", "full", "semi", "anti")
 SET_OPERATIONS = ("union", "intersect", "except")
 Columns = tuple[tuple[str, Type], ...]

@@ -11,10 +11,20 @@ from dataclasses import dataclass, replace
 
 from optimizer.expression.expr import AggregateRef, Call, Column, Expr, GroupRef, SubqueryRef, walk
 from optimizer.query.aggregate import Aggregate
-from optimizer.query.blocks import Block, Columns, Item, Joined, Named, Ordering, Over, Rows, Rowset, SetOperation
+from optimizer.query.blocks import (
+    ANSWER,
+    Block,
+    Columns,
+    Item,
+    Joined,
+    Named,
+    Ordering,
+    Over,
+    Rows,
+    Rowset,
+    SetOperation,
+)
 from optimizer.query.simplify import substituted
-
-ANSWER = 99      # the number of the rows that the leaf answers, as entries of FROM name them
 
 
 @dataclass(frozen=True)
@@ -40,7 +50,8 @@ def leaf(rows: Rowset) -> Leaf | None:
     columns: Columns = (*((f"g{n}", expr.type) for n, expr in enumerate(first.groups)),
                         *((f"a{n}", a.type) for n, a in enumerate(aggregates)))
     refs = [GroupRef(n, expr.type) for n, expr in enumerate(first.groups)]
-    outputs = (*zip((name for name, _ in columns), (*refs, *(AggregateRef(n, a.type) for n, a in enumerate(aggregates)))),)
+    values: list[Expr] = [*refs, *(AggregateRef(n, a.type) for n, a in enumerate(aggregates))]
+    outputs = tuple((name, value) for (name, _), value in zip(columns, values))
     below = replace(first, aggregates=aggregates, outputs=outputs, having=None, overs=(), qualify=None, order=(),
                     limit=None, offset=0, subqueries=())
     return Leaf(below, _above(rows, aggregates, columns))

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 from optimizer.expression.expr import AggregateRef, Call, Column, Expr, GroupRef, Literal, inputs
 from optimizer.expression.types import BIGINT, STRING, Type
 from optimizer.query.aggregate import HOLISTIC as HOLISTIC
-from optimizer.query.aggregate import MERGEABLE as MERGEABLE
 from optimizer.query.aggregate import Aggregate as Aggregate
-from optimizer.query.blocks import Rowset
+from optimizer.query.blocks import ANSWER, Rowset
 from optimizer.query.windows import Window
+
+Printed = tuple[str, bool, bool]      # a column, whether it descends, whether NULLs come first
 
 
 @dataclass(frozen=True)
@@ -67,6 +68,9 @@ class Query:
     windows: tuple[NamedWindow, ...] = ()
     # what one SELECT does not say: the answer is these rows, which are its groups, each with a number as the last
     blocks: Rowset | None = None
+    # what is published are these rows, made of the answer to all the rest (its entry of FROM is Rows of input ANSWER)
+    above: Rowset | None = None
+    order: tuple[Printed, ...] = ()      # of what is printed; a table has none
 
     def __post_init__(self) -> None:
         if bool(self.windows) != (WINDOW_NAME in self.groups):
@@ -96,10 +100,12 @@ class Query:
 
     @property
     def columns(self) -> tuple[tuple[str, Type], ...]:
+        """Of what is published."""
+        if self.above is not None:
+            return self.above.columns
         return tuple((name, expr.type) for name, expr in self.outputs)
 
 
-ANSWER = 99      # the number of the rows that blocks give, as columns name them
 ROW_NUMBER = "\x1frow"      # their last column: rows that are equal stay several
 
 

@@ -16,11 +16,12 @@ from optimizer.expression.functions.table import OPERATORS
 from optimizer.expression.scalar import can_fail, fails, render, safe
 from optimizer.expression.types import BOOLEAN
 from optimizer.query.blocks import Block, Rows, expressions, within
+from optimizer.query.leaves import leaf
 from optimizer.query.model import Catalog, Input, Query, of_blocks
 from optimizer.query.simplify import is_one_block, is_row_query, simplified, substituted
 from optimizer.sql.azure import lift
 from optimizer.sql.expressions import Scope, convert, resolve
-from optimizer.sql.nested import is_nested, question
+from optimizer.sql.nested.rowsets import is_nested, question
 from optimizer.sql.select import Body, body, row_conditions
 from optimizer.sql.sources import From
 from optimizer.sql.sources import inputs as read_from
@@ -65,7 +66,7 @@ def parse(text: str, catalog: Catalog) -> Query:
 def _parsed(text: str, catalog: Catalog) -> Query:
     source = lift(read(text))
     select = tree(source)
-    if is_nested(select):
+    if not isinstance(select, exp.Select) or is_nested(select):
         return _of_blocks(select, source, catalog)
     _check_clauses(select, source)
     from_clause = read_from(select, source, catalog)
@@ -102,13 +103,17 @@ def _of_blocks(tree_of_text: exp.Expr, source: Source, catalog: Catalog) -> Quer
     rows, interval = simplified(asked.rows), _every(source, asked.inputs, catalog)
     if is_one_block(rows):
         assert isinstance(rows, Block)
-        return _of_one_block(rows, asked.inputs, interval, source)
+        return replace(_of_one_block(rows, asked.inputs, interval, source), order=asked.order)
     if is_row_query(rows):
         raise ForebayError("not-supported", "rows of outer, semi and anti joins, of EXISTS and IN, and of UNION ALL "
                                             "are not published one by one yet",
                            hint="group them: GROUP BY, or SELECT DISTINCT, which answers at each boundary")
     _check_renders(expr for block in within(rows) if isinstance(block, Block) for expr in expressions(block))
-    return of_blocks(rows, asked.inputs, interval, source.original)
+    below = leaf(rows)
+    if below is not None:
+        return replace(_of_one_block(below.block, asked.inputs, interval, source), above=below.above,
+                       order=asked.order)
+    return replace(of_blocks(rows, asked.inputs, interval, source.original), order=asked.order)
 
 
 def _of_one_block(block: Block, declared: tuple[Input, ...], interval: int, source: Source) -> Query:
@@ -117,9 +122,9 @@ def _of_one_block(block: Block, declared: tuple[Input, ...], interval: int, sour
     for place, joined in enumerate(block.items):
         of = joined.item.of
         assert isinstance(of, Rows)
-        own_alias = joined.item.alias
+        own_alias = joined.item.alias or declared[of.input].alias
         names = chain([own_alias], (f"{own_alias}_{n}" for n in count(2)))
-        alias = next(name for name in names if name.lower() not in aliases)
+        alias = next(name for name in names if name and name.lower() not in aliases)
         aliases.add(alias.lower())
         inputs_of_block.append(replace(declared[of.input], alias=alias))
         values |= {Column(joined.item.number, name, kind): Column(place, name, kind) for name, kind in of.columns}

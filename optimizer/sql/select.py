@@ -109,7 +109,7 @@ def _star(node: exp.Expr, base: Scope) -> list[SelectItem]:
 
 
 def select_item(node: exp.Expr, alias: str | None, base: Scope, place: str, aggregates: dict[Aggregate, int] | None,
-          aliases: dict[str, Expr] | None = None, groups: tuple[Expr, ...] = ()) -> SelectItem:
+                aliases: dict[str, Expr] | None = None, groups: tuple[Expr, ...] = ()) -> SelectItem:
     scope = base.at(place, aggregates, aliases, groups)
     expr = convert(node, scope)
     return SelectItem(node, alias, expr, ungrouped=tuple(scope.column_offsets.items()))
@@ -163,7 +163,7 @@ def _constant_free(item: SelectItem, base: Scope) -> Expr:
 
 
 def having_of(clause: exp.Expr | None, items: list[SelectItem], groups: tuple[Expr, ...], base: Scope,
-            aggregates: dict[Aggregate, int]) -> SelectItem | None:
+              aggregates: dict[Aggregate, int]) -> SelectItem | None:
     """Spark's order: an expression that is grouped by is that, whatever SELECT calls so.
 
     Only then come SELECT's names.
@@ -192,7 +192,7 @@ def over_groups(expr: Expr, groups: tuple[Expr, ...], item: SelectItem, base: Sc
 
 
 def named_outputs(items: list[SelectItem], exprs: list[Expr], base: Scope,
-           aggregates: tuple[Aggregate, ...]) -> tuple[tuple[str, Expr], ...]:
+                  aggregates: tuple[Aggregate, ...]) -> tuple[tuple[str, Expr], ...]:
     """Result columns; names are distinct whatever their case."""
     names: set[str] = set()
     outputs = []

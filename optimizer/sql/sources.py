@@ -86,7 +86,7 @@ def entry_of(node: exp.Expr, source: Source) -> Entry:
                            offset(node))
     marks = [node.this, *([alias.this] if alias else [])]
     return Entry(node.name, alias.name if alias else node.name, int(node.this.meta["start"]),
-                  tuple(int(m.meta["end"]) + 1 for m in marks))
+                 tuple(int(m.meta["end"]) + 1 for m in marks))
 
 
 def _distinct(entries: list[Entry], source: Source) -> None:
@@ -113,7 +113,7 @@ def _check_stamp(stamp: Lifted | None, declared: Input, source: Source) -> None:
 
 
 def owners(entries: list[Entry], source: Source, parts: tuple[Lifted, ...],
-            what: str = "a window") -> dict[int, Lifted | None]:
+           what: str = "a window") -> dict[int, Lifted | None]:
     """Which entry each window (or TIMESTAMP BY) belongs to: the one whose name or alias it directly follows."""
     owners: dict[int, Lifted | None] = dict.fromkeys(range(len(entries)))
     for lifted in parts:

@@ -17,6 +17,7 @@ from optimizer.expression.types import decimal
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.operators.join import whole_value
 from optimizer.query.blocks import (
+    ANSWER,
     Block,
     Item,
     Joined,
@@ -29,8 +30,10 @@ from optimizer.query.blocks import (
     Subquery,
     columns_within,
 )
+from optimizer.query.model import Query
 from optimizer.query.shape import Shape
 
+FAILED = "an expression of the query failed on a row of the answer (division by zero, overflow or a cast)"
 Leaf = Callable[[Expr], str]
 JOIN_WORDS = {"inner": "JOIN", "left": "LEFT JOIN", "right": "RIGHT JOIN", "full": "FULL JOIN", "semi": "SEMI JOIN",
               "anti": "ANTI JOIN"}
@@ -56,13 +59,38 @@ def statement(ctx: Lowering, members: Mapping[int, str]) -> str:
         nothing = [f"CAST(NULL AS {d.name(kind, ctx.dialect)})" for _, kind in rows.columns]
         shown += (f" UNION ALL SELECT {', '.join(nothing)}, CAST(0 AS BIGINT), CAST(1 AS BIGINT), CAST(1 AS BIGINT) "
                   "FROM (SELECT 1 FROM doubts LIMIT 1) AS doubted")
-    return f"WITH {', '.join(written.ctes)} {shown}" if written.ctes else shown
+    return _with(written, shown)
+
+
+def above(query: Query, answer: str, boundary: int, dialect: str) -> str:
+    """What is published at one boundary: a SELECT of o0, o1, …, from the answer that is below it. `answer` is that, as
+    an item of FROM. Raises where a row fails.
+    """
+    assert query.above is not None
+    written = _Written(None, dialect, {ANSWER: answer}, frozenset(columns_within(query.above)))
+    rows = written.rowset(query.above)
+    names = [d.identifier(name, dialect) for name, _ in query.columns]
+    columns = ", ".join(f"o{n} AS {name}" for n, name in enumerate(names))
+    time = f"{d.from_micros(f'CAST({boundary} AS BIGINT)', dialect)} AS boundary"
+    shown = f"SELECT {time}, {columns} FROM ({rows}) AS shown"
+    if not written.doubts:
+        return _with(written, shown)
+    written.ctes.append(f"doubts AS ({' UNION ALL '.join(written.doubts)})")
+    failure = d.failure(FAILED, dialect)
+    nothing = [f"CAST(NULL AS {d.name(kind, dialect)})" for _, kind in query.columns]
+    failed = (f"SELECT {time}, {', '.join(nothing)} FROM (SELECT count(*) AS n FROM doubts) AS doubted "
+              f"WHERE CASE WHEN n > 0 THEN {failure} ELSE FALSE END")
+    return _with(written, f"{shown} UNION ALL {failed}")
+
+
+def _with(written: _Written, sql: str) -> str:
+    return f"WITH {', '.join(written.ctes)} {sql}" if written.ctes else sql
 
 
 class _Written:
     """One statement while it is written: what stands in front of it, and where to look for rows that fail."""
 
-    def __init__(self, shape: Shape, dialect: str, members: Mapping[int, str], read: frozenset[Column]) -> None:
+    def __init__(self, shape: Shape | None, dialect: str, members: Mapping[int, str], read: frozenset[Column]) -> None:
         self.shape, self.dialect, self.members, self.read = shape, dialect, members, read
         self.ctes: list[str] = []
         self.doubts: list[str] = []
@@ -143,7 +171,7 @@ class _Written:
         for place, (name, kind) in enumerate(of.columns):
             column = Column(item.number, name, kind)
             if column in self.read:
-                stored = self._stored(of, name, kind) if isinstance(of, Rows) else f"o{place}"
+                stored = self._stored(of, name) if isinstance(of, Rows) else f"o{place}"
                 selected.append(f"{stored} AS {self._column(column)}")
         nothing = d.identifier(f"{item.number}.", self.dialect)
         columns = ", ".join(selected) or f"1 AS {nothing}"
@@ -160,7 +188,10 @@ class _Written:
             self.ctes.append(f"with_{of.name} AS ({text})")
         return self.named[of.name]
 
-    def _stored(self, of: Rows, name: str, kind: object) -> str:
+    def _stored(self, of: Rows, name: str) -> str:
+        """How the rows of an input, or of an answer, call a column."""
+        if self.shape is None:
+            return d.identifier(name, self.dialect)
         return next(a.name for a in self.shape.attributes[of.input]
                     if isinstance(a.expr, Column) and a.expr.name == name)
 

@@ -57,7 +57,7 @@ def _over(node: exp.Expr, scope: Scope) -> Over:
         return _aggregate(call, scope, partition, order, frame)
     if name not in {**PLACES, **OFFSETS, **VALUES}:
         raise ForebayError("unknown-function", f"{call.name} is not accepted with OVER",
-                           hint=f"accepted are {', '.join((*PLACES, *OFFSETS, *VALUES))}, and COUNT, SUM, AVG, MIN, MAX")
+                           hint=f"known are {', '.join((*PLACES, *OFFSETS, *VALUES))}, and COUNT, SUM, AVG, MIN, MAX")
     least, most = {**PLACES, **OFFSETS, **VALUES}[name]
     if not least <= len(call.expressions) <= most:
         raise ForebayError("wrong-arguments", f"{name} takes {least} to {most} arguments, not {len(call.expressions)}")
