@@ -21,7 +21,7 @@ def is_nested(tree: exp.Expr) -> bool:
         return True
     if any(node is not tree and isinstance(node, (exp.Select, exp.Exists, exp.Window)) for node in tree.walk()):
         return True
-    return any(join.args.get("side") or join.args.get("kind") not in (None, "", "INNER")
+    return any(join.args.get("side") or join.args.get("kind") in ("OUTER", "SEMI", "ANTI")
                for join in tree.args.get("joins") or [])
 
 

@@ -23,7 +23,7 @@ Columns = tuple[tuple[str, Type], ...]
 
 
 @dataclass(frozen=True)
-class Rows:
+class InputRows:
     """What the window of input `input` of the query holds, or a relation's rows."""
 
     input: int
@@ -31,7 +31,7 @@ class Rows:
 
 
 @dataclass(frozen=True)
-class Named:
+class NamedRows:
     """What WITH calls by a name: made once, however often it is read."""
 
     name: int
@@ -44,10 +44,10 @@ class Named:
 
 @dataclass(frozen=True)
 class Item:
-    """An entry of FROM: `Item(3, Rows(0, …), "v")` is called v in the text, 3 in expressions."""
+    """An entry of FROM: `Item(3, InputRows(0, …), "v")` is called v in the text, 3 in expressions."""
 
     number: int
-    of: Union[Rowset, Rows, Named]
+    of: Union[Rowset, InputRows, NamedRows]
     alias: str
 
     @property
@@ -56,7 +56,7 @@ class Item:
 
 
 @dataclass(frozen=True)
-class Joined:
+class JoinedItem:
     """An item more: by which kind of join, and on what; `on` is empty where WHERE says it."""
 
     item: Item
@@ -119,7 +119,7 @@ class Block:
     `order` matters where there is a `limit`; it has the columns of the block's input at its end, which break ties.
     """
 
-    items: tuple[Joined, ...]
+    items: tuple[JoinedItem, ...]
     where: tuple[Expr, ...]
     outputs: tuple[tuple[str, Expr], ...]
     is_aggregate: bool = False
@@ -200,8 +200,8 @@ def within(rowset: Rowset) -> Iterator[Rowset]:
         return
     for joined in rowset.items:
         of = joined.item.of
-        if not isinstance(of, Rows):
-            yield from within(of.of if isinstance(of, Named) else of)
+        if not isinstance(of, InputRows):
+            yield from within(of.of if isinstance(of, NamedRows) else of)
     for subquery in rowset.subqueries:
         yield from within(subquery.of)
 

@@ -15,12 +15,12 @@ from optimizer.query.blocks import (
     ANSWER,
     Block,
     Columns,
+    InputRows,
     Item,
-    Joined,
-    Named,
+    JoinedItem,
+    NamedRows,
     Ordering,
     Over,
-    Rows,
     Rowset,
     SetOperation,
 )
@@ -67,7 +67,7 @@ def _grouped_joins(rows: Rowset) -> list[Block] | None:
     found: list[Block] = []
     for joined in rows.items:
         of = joined.item.of
-        below = None if isinstance(of, Rows) else _grouped_joins(of.of if isinstance(of, Named) else of)
+        below = None if isinstance(of, InputRows) else _grouped_joins(of.of if isinstance(of, NamedRows) else of)
         if below is None:
             return None
         found += below
@@ -88,12 +88,12 @@ def _is_grouped_join(block: Block) -> bool:
         return False
     below = [*block.where, *block.groups, *(a.argument for a in block.aggregates if a.argument is not None)]
     reads_subquery = any(isinstance(part, SubqueryRef) for expr in below for part in walk(expr))
-    return not reads_subquery and all(isinstance(joined.item.of, Rows) for joined in block.items)
+    return not reads_subquery and all(isinstance(joined.item.of, InputRows) for joined in block.items)
 
 
 def _by_place(block: Block) -> Block:
     """Its entries of FROM numbered by their places, so that equal joins are equal."""
-    values, items = dict[Column, Expr](), list[Joined]()
+    values, items = dict[Column, Expr](), list[JoinedItem]()
     for place, joined in enumerate(block.items):
         of = joined.item.of
         values |= {Column(joined.item.number, name, kind): Column(place, name, kind) for name, kind in of.columns}
@@ -117,8 +117,8 @@ def _above(rows: Rowset, aggregates: tuple[Aggregate, ...], columns: Columns) ->
     items = []
     for joined in rows.items:
         of = joined.item.of
-        assert not isinstance(of, Rows)
-        below = replace(of, of=_above(of.of, aggregates, columns)) if isinstance(of, Named) else _above(
+        assert not isinstance(of, InputRows)
+        below = replace(of, of=_above(of.of, aggregates, columns)) if isinstance(of, NamedRows) else _above(
             of, aggregates, columns)
         items.append(replace(joined, item=replace(joined.item, of=below)))
     return replace(rows, items=tuple(items), subqueries=subqueries)
@@ -145,7 +145,7 @@ def _over_answer(block: Block, aggregates: tuple[Aggregate, ...], columns: Colum
                        aggregate=replace(a, argument=of_answer(a.argument)) if a and a.argument is not None else a)
 
     return Block(
-        items=(Joined(Item(number, Rows(ANSWER, columns), "answer")),),
+        items=(JoinedItem(Item(number, InputRows(ANSWER, columns), "answer")),),
         where=() if block.having is None else (of_answer(block.having),),
         outputs=tuple((name, of_answer(expr)) for name, expr in block.outputs),
         overs=tuple(map(over_answer, block.overs)),

@@ -9,7 +9,17 @@ from itertools import count
 
 from optimizer.expression.expr import Call, Column, Expr
 from optimizer.expression.scalar import can_fail
-from optimizer.query.blocks import Block, Item, Joined, Named, Ordering, Rows, Rowset, SetOperation, items_within
+from optimizer.query.blocks import (
+    Block,
+    InputRows,
+    Item,
+    JoinedItem,
+    NamedRows,
+    Ordering,
+    Rowset,
+    SetOperation,
+    items_within,
+)
 
 Values = Mapping[Column, Expr]
 
@@ -28,7 +38,7 @@ def is_row_query(rows: Rowset) -> bool:
         return False
     if any(subquery.kind == "scalar" for subquery in rows.subqueries):
         return False
-    return all(isinstance(of := _behind(joined.item), Rows) or is_row_query(of) for joined in rows.items)
+    return all(isinstance(of := _behind(joined.item), InputRows) or is_row_query(of) for joined in rows.items)
 
 
 def is_one_block(rows: Rowset) -> bool:
@@ -37,7 +47,7 @@ def is_one_block(rows: Rowset) -> bool:
         return False
     if rows.overs or rows.qualify or rows.subqueries or rows.limit is not None or rows.offset:
         return False
-    return all(isinstance(joined.item.of, Rows) for joined in rows.items)
+    return all(isinstance(joined.item.of, InputRows) for joined in rows.items)
 
 
 def substituted(expr: Expr, values: Values) -> Expr:
@@ -48,8 +58,8 @@ def substituted(expr: Expr, values: Values) -> Expr:
     return expr
 
 
-def _behind(item: Item) -> Rowset | Rows:
-    return item.of.of if isinstance(item.of, Named) else item.of
+def _behind(item: Item) -> Rowset | InputRows:
+    return item.of.of if isinstance(item.of, NamedRows) else item.of
 
 
 def _simplified(rows: Rowset, numbers: Iterator[int]) -> Rowset:
@@ -64,12 +74,12 @@ def _simplified(rows: Rowset, numbers: Iterator[int]) -> Rowset:
     return block
 
 
-def _item(joined: Joined, numbers: Iterator[int]) -> Joined:
+def _item(joined: JoinedItem, numbers: Iterator[int]) -> JoinedItem:
     """What WITH names is a copy where it is cheap to make it twice: plain, so it becomes a part of this block."""
     of = joined.item.of
-    if isinstance(of, Rows):
+    if isinstance(of, InputRows):
         return joined
-    if isinstance(of, Named):
+    if isinstance(of, NamedRows):
         rows = _simplified(of.of, numbers)
         is_cheap = isinstance(rows, Block) and rows.is_plain and rows.has_inner_joins_only
         return replace(joined, item=replace(joined.item, of=_renumbered(rows, numbers) if is_cheap
@@ -79,7 +89,7 @@ def _item(joined: Joined, numbers: Iterator[int]) -> Joined:
 
 def _renumbered(block: Block, numbers: Iterator[int]) -> Block:
     """A copy whose entries of FROM have numbers of their own."""
-    values, items = dict[Column, Expr](), list[Joined]()
+    values, items = dict[Column, Expr](), list[JoinedItem]()
     for joined in block.items:
         number, of = next(numbers), joined.item.of
         values |= {Column(joined.item.number, name, kind): Column(number, name, kind) for name, kind in of.columns}
@@ -87,7 +97,7 @@ def _renumbered(block: Block, numbers: Iterator[int]) -> Block:
     return _with_values(replace(block, items=tuple(items)), values)
 
 
-def _can_be_merged(block: Block, joined: Joined, of: Block) -> bool:
+def _can_be_merged(block: Block, joined: JoinedItem, of: Block) -> bool:
     if joined.kind != "inner" or any(each.kind in ("right", "full") for each in block.items):
         return False
     if not of.is_plain or not of.has_inner_joins_only:
@@ -98,7 +108,7 @@ def _can_be_merged(block: Block, joined: Joined, of: Block) -> bool:
     return True
 
 
-def _merged(block: Block, joined: Joined, of: Block) -> Block:
+def _merged(block: Block, joined: JoinedItem, of: Block) -> Block:
     values = {Column(joined.item.number, name, expr.type): expr for name, expr in of.outputs}
     items = tuple(part for each in block.items for part in (of.items if each is joined else (each,)))
     return replace(_with_values(replace(block, items=items), values), where=(*of.where, *_each(block.where, values)))

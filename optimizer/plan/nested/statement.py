@@ -19,12 +19,12 @@ from optimizer.plan.operators.join import whole_value
 from optimizer.query.blocks import (
     ANSWER,
     Block,
+    InputRows,
     Item,
-    Joined,
-    Named,
+    JoinedItem,
+    NamedRows,
     Ordering,
     Over,
-    Rows,
     Rowset,
     SetOperation,
     Subquery,
@@ -156,7 +156,7 @@ class _Written:
         where = " AND ".join(self._passes(term, leaf) for term in block.where)
         return self._doubted(f"SELECT * FROM {text}{f' WHERE {where}' if where else ''}", of_rows, leaf)
 
-    def _join(self, joined: Joined, leaf: Leaf, is_first: bool) -> str:
+    def _join(self, joined: JoinedItem, leaf: Leaf, is_first: bool) -> str:
         item = self._item(joined.item)
         if is_first:
             return item
@@ -171,16 +171,16 @@ class _Written:
         for place, (name, kind) in enumerate(of.columns):
             column = Column(item.number, name, kind)
             if column in self.read:
-                stored = self._stored(of, name) if isinstance(of, Rows) else f"o{place}"
+                stored = self._stored(of, name) if isinstance(of, InputRows) else f"o{place}"
                 selected.append(f"{stored} AS {self._column(column)}")
         nothing = d.identifier(f"{item.number}.", self.dialect)
         columns = ", ".join(selected) or f"1 AS {nothing}"
         return f"(SELECT {columns} FROM {self._rows(of)}) AS i{item.number}"
 
-    def _rows(self, of: Rows | Named | Rowset) -> str:
-        if isinstance(of, Rows):
+    def _rows(self, of: InputRows | NamedRows | Rowset) -> str:
+        if isinstance(of, InputRows):
             return f"{self.members[of.input]} AS members"
-        if not isinstance(of, Named):
+        if not isinstance(of, NamedRows):
             return f"({self.rowset(of)}) AS shown"
         if of.name not in self.named:
             text = self.rowset(of.of)
@@ -188,7 +188,7 @@ class _Written:
             self.ctes.append(f"with_{of.name} AS ({text})")
         return self.named[of.name]
 
-    def _stored(self, of: Rows, name: str) -> str:
+    def _stored(self, of: InputRows, name: str) -> str:
         """How the rows of an input, or of an answer, call a column."""
         if self.shape is None:
             return d.identifier(name, self.dialect)

@@ -19,8 +19,8 @@ from optimizer.query.aggregate import Aggregate
 from optimizer.query.blocks import (
     Block,
     Item,
-    Joined,
-    Named,
+    JoinedItem,
+    NamedRows,
     Ordering,
     Over,
     Rowset,
@@ -47,9 +47,9 @@ SELECT_PARTS = ("expressions", "from_", "joins", "where", "group", "having", "di
 class Names:
     """What WITH has named so far."""
 
-    by_name: dict[str, Named] = field(default_factory=dict)
+    by_name: dict[str, NamedRows] = field(default_factory=dict)
 
-    def and_(self, name: str, named: Named) -> Names:
+    def and_(self, name: str, named: NamedRows) -> Names:
         return Names({**self.by_name, name.lower(): named})
 
 
@@ -188,20 +188,20 @@ class BlockReader:
 
     # --- FROM --------------------------------------------------------------------------------------------------------
 
-    def _from(self, around: Scope | None) -> tuple[tuple[Joined, ...], Scope]:
+    def _from(self, around: Scope | None) -> tuple[tuple[JoinedItem, ...], Scope]:
         joins = self.node.args.get("joins") or []
-        joined = [Joined(self.reader.item(self.node.args["from_"].this, self.names))]
+        joined = [JoinedItem(self.reader.item(self.node.args["from_"].this, self.names))]
         merged: frozenset[tuple[int, str]] = frozenset()
         has_comma, kinds = False, [self._kind(join) for join in joins]
         for place, (join, kind) in enumerate(zip(joins, kinds)):
             item = self.reader.item(join.this, self.names)
-            is_comma = not any(join.args.get(part) for part in ("on", "using", "method", "side", "kind"))
+            is_comma = not join.args.get("on") and not join.args.get("using")
             if kind in ("right", "full") and has_comma:
                 raise self.reader.refusal("not-supported", f"{kind.upper()} JOIN after a comma is not accepted", join,
                                           "write JOIN … ON in the place of the comma")
             has_comma = has_comma or is_comma
             self._check_name(item, joined, join)
-            scope = self._scope([*joined, Joined(item)], around, merged)
+            scope = self._scope([*joined, JoinedItem(item)], around, merged)
             on = self._conjuncts(join.args["on"], scope.at("ON")) if join.args.get("on") else []
             for name in join.args.get("using") or []:
                 on.append(self._using(name, joined, item, kind, around, merged))
@@ -210,7 +210,7 @@ class BlockReader:
             if kind == "inner" and not {"right", "full"} & set(kinds[place + 1:]):
                 self.where += on
                 on = []
-            joined.append(Joined(item, kind, tuple(on)))
+            joined.append(JoinedItem(item, kind, tuple(on)))
         return tuple(joined), self._scope([each for each in joined if each.is_shown], around, merged)
 
     def _kind(self, join: exp.Expr) -> str:
@@ -223,23 +223,23 @@ class BlockReader:
                                       "write [LEFT, RIGHT, FULL] JOIN … ON, or LEFT SEMI or LEFT ANTI JOIN … ON")
         return kind
 
-    def _check_name(self, item: Item, before: list[Joined], node: exp.Expr) -> None:
+    def _check_name(self, item: Item, before: list[JoinedItem], node: exp.Expr) -> None:
         if item.alias and any(each.item.alias.lower() == item.alias.lower() for each in before):
             raise self.reader.refusal("ambiguous-input", f"{item.alias} stands twice in FROM", node,
                                       "give each an alias")
 
-    def _scope(self, joined: Sequence[Joined], around: Scope | None, merged: frozenset[tuple[int, str]]) -> Scope:
+    def _scope(self, joined: Sequence[JoinedItem], around: Scope | None, merged: frozenset[tuple[int, str]]) -> Scope:
         declared = tuple(Input(each.item.alias, "", None, None, each.item.columns) for each in joined)
         return Scope(self.reader.source, declared, merged, numbers=tuple(each.item.number for each in joined),
                      around=around, nested=self)
 
-    def _using(self, name: exp.Expr, before: list[Joined], item: Item, kind: str, around: Scope | None,
+    def _using(self, name: exp.Expr, before: list[JoinedItem], item: Item, kind: str, around: Scope | None,
                merged: frozenset[tuple[int, str]]) -> Expr:
         if kind in ("right", "full"):
             raise self.reader.refusal("not-supported", f"{kind.upper()} JOIN … USING is not accepted", name,
                                       "write ON, and COALESCE where a column may come from either side")
         left = self._scope(before, None, merged)
-        right = self._scope([Joined(item)], None, frozenset())
+        right = self._scope([JoinedItem(item)], None, frozenset())
         return OPERATORS["="]((resolve(name.name, None, left), resolve(name.name, None, right)))
 
     def _conjuncts(self, node: exp.Expr, scope: Scope) -> list[Expr]:
@@ -286,7 +286,7 @@ class BlockReader:
         pair = OPERATORS["="]((left, Column(number, name, kind)))
         assert isinstance(pair, Call)
         if pair.args[1] != Column(number, name, kind):
-            rows = Block((Joined(Item(number, rows, "")),), (), ((name, pair.args[1]),))
+            rows = Block((JoinedItem(Item(number, rows, "")),), (), ((name, pair.args[1]),))
         self.parts.subqueries.append(Subquery("list", rows, correlated))
         reference = SubqueryRef(len(self.parts.subqueries) - 1, pair.args[1].type)
         return Call("in_subquery", (pair.args[0], reference), BOOLEAN)

@@ -14,7 +14,17 @@ from optimizer.expression.arguments import choose
 from optimizer.expression.expr import Column, Expr, GroupRef
 from optimizer.expression.functions.arithmetic import grouped
 from optimizer.expression.types import STRING
-from optimizer.query.blocks import Block, Columns, Item, Joined, Named, Ordering, Rows, Rowset, SetOperation
+from optimizer.query.blocks import (
+    Block,
+    Columns,
+    InputRows,
+    Item,
+    JoinedItem,
+    NamedRows,
+    Ordering,
+    Rowset,
+    SetOperation,
+)
 from optimizer.query.model import Catalog, Input, Printed
 from optimizer.sql.expressions import Scope, convert
 from optimizer.sql.nested.block import BlockReader, Names, kind_of_join, orderings_of
@@ -103,7 +113,7 @@ class _Reader:
             rows = self.rowset(cte.this, None, names)
             alias = cte.args["alias"]
             rows = self.renamed(rows, alias)
-            names = names.and_(alias.name, Named(next(self.names), rows))
+            names = names.and_(alias.name, NamedRows(next(self.names), rows))
         return names
 
     def renamed(self, rows: Rowset, alias: exp.Expr | None) -> Rowset:
@@ -116,7 +126,7 @@ class _Reader:
                                f"has {len(rows.columns)}", columns[0])
         number = next(self.numbers)
         outputs = [(name.name, Column(number, old, kind)) for name, (old, kind) in zip(columns, rows.columns)]
-        return Block((Joined(Item(number, rows, "")),), (), tuple(outputs))
+        return Block((JoinedItem(Item(number, rows, "")),), (), tuple(outputs))
 
     def _parenthesized(self, node: exp.Expr, around: Scope | None, names: Names) -> Rowset:
         if more := extras(node, ("this", "alias", "with_", "order", "limit", "offset")):
@@ -165,14 +175,14 @@ class _Reader:
         if all(isinstance(expr, Column) for expr in exprs):
             return rows
         outputs = tuple((name, expr) for (name, _), expr in zip(names, exprs))
-        return Block((Joined(Item(number, rows, "")),), (), outputs)
+        return Block((JoinedItem(Item(number, rows, "")),), (), outputs)
 
     def distinct(self, rows: Rowset) -> Block:
         """Each row once: grouped by all its columns."""
         number = next(self.numbers)
         groups = tuple(grouped(Column(number, name, kind)) for name, kind in rows.columns)
         outputs = tuple((name, GroupRef(place, kind)) for place, (name, kind) in enumerate(rows.columns))
-        return Block((Joined(Item(number, rows, "")),), (), outputs, is_aggregate=True, groups=groups)
+        return Block((JoinedItem(Item(number, rows, "")),), (), outputs, is_aggregate=True, groups=groups)
 
     def _ordered(self, node: exp.Expr, rows: Rowset) -> Rowset:
         """ORDER BY and LIMIT after rows that are there already: by their columns."""
@@ -184,7 +194,7 @@ class _Reader:
         limit, start = self.limits(node)
         if limit is None and not start:
             return rows
-        return Block((Joined(Item(number, rows, "")),), (), outputs, order=(*order, *ties), limit=limit, offset=start)
+        return Block((JoinedItem(Item(number, rows, "")),), (), outputs, order=(*order, *ties), limit=limit, offset=start)
 
     def printed(self, tree: exp.Expr, rows: Rowset) -> tuple[Printed, ...]:
         """ORDER BY of the whole text: how `result` prints the answer, by columns that it has."""
@@ -235,7 +245,7 @@ class _Reader:
                                    "windows stand after streams, inside WITH")
             return Item(next(self.numbers), named, entry.alias)
         declared = declared_input(entry, window, self.source, self.catalog)
-        return Item(next(self.numbers), Rows(self._place(declared), declared.columns), entry.alias)
+        return Item(next(self.numbers), InputRows(self._place(declared), declared.columns), entry.alias)
 
     def _place(self, declared: Input) -> int:
         """The same stream with the same window is one input."""

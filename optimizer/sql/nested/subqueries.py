@@ -4,7 +4,17 @@ from __future__ import annotations
 from optimizer.errors import ForebayError
 from optimizer.expression.expr import Call, Expr, inputs
 from optimizer.expression.scalar import can_fail
-from optimizer.query.blocks import Block, Joined, Named, Rows, Rowset, SetOperation, expressions, items_within, within
+from optimizer.query.blocks import (
+    Block,
+    InputRows,
+    JoinedItem,
+    NamedRows,
+    Rowset,
+    SetOperation,
+    expressions,
+    items_within,
+    within,
+)
 
 
 def numbers_within(rows: Rowset) -> set[int]:
@@ -83,9 +93,9 @@ def check_products(block: Block) -> None:
                                hint="add one: a.x = b.y")
 
 
-def _is_single(joined: Joined) -> bool:
+def _is_single(joined: JoinedItem) -> bool:
     of = joined.item.of
-    return not isinstance(of, Rows) and is_one_row(of.of if isinstance(of, Named) else of)
+    return not isinstance(of, InputRows) and is_one_row(of.of if isinstance(of, NamedRows) else of)
 
 
 def _is_equality(term: Expr) -> bool:
