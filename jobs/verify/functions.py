@@ -25,7 +25,7 @@ from jobs.verify.types import (
     in_calendar,
     widest,
 )
-from optimizer.errors import failed
+from optimizer.errors import ForebayError, failed
 
 Recur = Callable[[exp.Expr], Typed]
 
@@ -44,12 +44,12 @@ RESULTS: dict[type[exp.Expr], Kind] = {
     exp.StartsWith: BOOLEAN,
     exp.EndsWith: BOOLEAN,
     exp.Contains: BOOLEAN,
-    exp.TimestampTrunc: TIMESTAMPTZ,
     exp.TsOrDsToDate: DATE,
     exp.UnixMicros: BIGINT,
     exp.Sqrt: DOUBLE,
     exp.Exp: DOUBLE
 }
+UNITS = ("microsecond", "millisecond", "second", "minute", "hour", "day", "week", "month", "quarter", "year")
 FORMS: dict[type[exp.Expr], tuple[str, Kind]] = {
     exp.Sign: ("CASE WHEN isnan(CAST({0} AS DOUBLE)) OR {0} = 0 THEN {0} ELSE sign({0}) END", DOUBLE),
     exp.Pow: ("CASE WHEN abs(CAST({0} AS DOUBLE)) = 1 AND NOT isfinite(CAST({1} AS DOUBLE)) THEN CAST('nan' AS DOUBLE) "
@@ -70,6 +70,9 @@ FORMS: dict[type[exp.Expr], tuple[str, Kind]] = {
 
 def function(node: exp.Expr, recur: Recur) -> Typed:
     """Any function of columns; one that has no rule here is refused, never guessed."""
+    if isinstance(node,
+                  exp.Anonymous) and node.name.upper() not in SPECIAL:      # before its words are taken for columns
+        raise without_rule(node)
     values = [recur(n) for n in node.iter_expressions() if not isinstance(n, (exp.Var, exp.Identifier, exp.DataType))]
     if any(v.kind == NULL for v in values):
         raise failed("cannot-verify",
@@ -80,11 +83,15 @@ def function(node: exp.Expr, recur: Recur) -> Typed:
         return special(node, values)
     sql, kind = FORMS.get(type(node), ("", RESULTS.get(type(node))))
     if kind is None:
-        raise failed("cannot-verify", f"{node.sql('spark')[:80]} cannot be recomputed independently",
-                     "use --engine jvm, which runs Spark's own function")
+        raise without_rule(node)
     sql = sql.format(*(v.sql for v in values)) if sql else _by_sqlglot(node, values)
     return Typed(f"CAST({'NOT ' if node.args.get('negate') and type(node) in FORMS else ''}({sql}) AS {kind})", kind,
                  True)
+
+
+def without_rule(node: exp.Expr) -> ForebayError:
+    return failed("cannot-verify", f"{node.sql('spark')[:80]} cannot be recomputed independently",
+                  "use --engine jvm, which runs Spark's own function")
 
 
 def _by_sqlglot(node: exp.Expr, values: list[Typed]) -> str:
@@ -151,8 +158,17 @@ def _concatenation(_: exp.Expr, values: list[Typed]) -> Typed:
 
 def _trim(node: exp.Expr, values: list[Typed]) -> Typed:
     """Of blanks only; without them named DuckDB takes all of Unicode's."""
+    if len(values) > 1:
+        raise without_rule(node)
     name = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(node.args.get("position") or "").upper(), "trim")
     return replace(values[0], sql=f"{name}({values[0].sql}, ' ')", kind=VARCHAR)
+
+
+def _truncated(node: exp.Expr, values: list[Typed]) -> Typed:
+    """DATE_TRUNC of the units that both engines call alike."""
+    if node.args["unit"].name.lower() not in UNITS:
+        raise without_rule(node)
+    return Typed(f"CAST({_by_sqlglot(node, values)} AS TIMESTAMPTZ)", TIMESTAMPTZ, True)
 
 
 def _days_later(_: exp.Expr, values: list[Typed]) -> Typed:
@@ -163,4 +179,5 @@ def _days_later(_: exp.Expr, values: list[Typed]) -> Typed:
 SPECIAL: dict[str, Callable[[exp.Expr, list[Typed]], Typed]] = {
     "ABS": _same_type, "FLOOR": _whole, "CEIL": _whole, "ROUND": _round, "PMOD": _pmod, "SUBSTRING": _substring,
     "TRIM": _trim, "CONCAT": _concatenation, "DPIPE": _concatenation, "TSORDSADD": _days_later,
+    "TIMESTAMPTRUNC": _truncated,
     "POSITIVE": lambda _, values: replace(values[0], digits=0)}      # +x, which is no constant

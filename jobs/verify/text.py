@@ -1,16 +1,44 @@
 """A user's text as a tree for recomputation: sqlglot's Databricks parser, corrected where Spark binds and reads
-constants otherwise.
+constants otherwise, and which functions are read as more than a name.
 
 Nothing of the planner.
 """
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from sqlglot import exp
 from sqlglot.dialects import Databricks
 from sqlglot.parsers.databricks import DatabricksParser
 from sqlglot.tokens import Token, TokenType
+
+# Functions that jobs.verify has rules for, with how many arguments; every other call stays as it is written, so nothing
+# is guessed of it.
+RULED = {
+    **{name: (1,) for name in (
+        "ABS", "CEIL", "CEILING", "DAY", "DAYOFMONTH", "DAYOFWEEK", "DAYOFYEAR", "EXP", "FLOOR", "HOUR", "LENGTH",
+        "LN", "LOG10", "LOWER", "LTRIM", "MINUTE", "MONTH", "QUARTER", "RTRIM", "SECOND", "SIGN", "SQRT", "TO_DATE",
+        "UNIX_MICROS", "UNIX_MILLIS", "UNIX_SECONDS", "UPPER", "YEAR", "LCASE", "UCASE", "SIGNUM", "LEN", "CHAR_LENGTH",
+        "CHARACTER_LENGTH", "AVG", "MEAN", "COUNT", "MAX", "MEDIAN", "MIN", "STD", "STDDEV", "STDDEV_POP",
+        "STDDEV_SAMP", "SUM",
+        "VARIANCE", "VAR_POP", "VAR_SAMP", "PERCENTILE_CONT")},
+    **{name: (2,) for name in (
+        "CONTAINS", "DATEDIFF", "DATE_ADD", "DATE_SUB", "DATE_TRUNC", "ENDSWITH", "IFNULL", "LEFT", "MOD", "NULLIF",
+        "NVL",
+        "PERCENTILE", "PMOD", "POW", "POWER", "RIGHT", "STARTSWITH")},
+    **{name: tuple(range(1, 1001)) for name in ("COALESCE", "CONCAT", "GREATEST", "LEAST")},
+    "REPLACE": (3,), "ROUND": (1, 2), "SUBSTR": (2, 3), "SUBSTRING": (2, 3)}
+
+
+def _as_ruled(name: str, build: Callable[..., exp.Expr]) -> Callable[..., exp.Expr]:
+    """What reads a call of a name, if there is a rule for so many arguments."""
+    def read(args: list[Any], **settings: Any) -> exp.Expr:
+        return build(args, **settings) if len(args) in RULED[name] else exp.Anonymous(this=name, expressions=args)
+    return read
+
+
+_BUILDERS = {**DatabricksParser.FUNCTIONS, "MEAN": exp.Avg.from_arg_list, "STD": exp.Stddev.from_arg_list}
 
 
 class _Dialect(Databricks):
@@ -20,7 +48,9 @@ class _Dialect(Databricks):
         STRING_ESCAPES = ["\\", "'", '"']
 
     class Parser(DatabricksParser):
-        FUNCTIONS = {**DatabricksParser.FUNCTIONS, "MEAN": exp.Avg.from_arg_list, "STD": exp.Stddev.from_arg_list}
+        FUNCTIONS = {name: _as_ruled(name, build) for name, build in _BUILDERS.items() if name in RULED}
+        FUNCTION_PARSERS = {name: DatabricksParser.FUNCTION_PARSERS[name] for name in (
+            "CAST", "TRY_CAST", "EXTRACT", "OVERLAY", "POSITION", "SUBSTRING", "TRIM", "CEIL", "FLOOR", "PERCENTILE")}
         TERM = {**DatabricksParser.TERM, TokenType.DPIPE: exp.DPipe}
         RELATIONS = {**DatabricksParser.EQUALITY, **DatabricksParser.COMPARISON}
         UNARY_PARSERS = {**{t: p for t, p in DatabricksParser.UNARY_PARSERS.items() if t != TokenType.NOT},

@@ -16,7 +16,20 @@ from optimizer.expression.expr import Column, Expr, Literal, columns
 from optimizer.expression.functions.conversion import cast
 from optimizer.expression.functions.table import NAMES, OPERATORS, build
 from optimizer.expression.functions.times import plus_interval
-from optimizer.expression.types import BOOLEAN, STRING, Type, decimal
+from optimizer.expression.types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    DOUBLE,
+    FLOAT,
+    INT,
+    SMALLINT,
+    STRING,
+    TIMESTAMP,
+    TINYINT,
+    Type,
+    decimal,
+)
 from optimizer.query.model import WINDOW_NAME, Aggregate, Input
 from optimizer.sql.aggregates import AGGREGATES, aggregate
 from optimizer.sql.text import Source, located
@@ -39,8 +52,15 @@ BINARY: dict[type, str] = {
     exp.GT: ">",
     exp.GTE: ">=",
     exp.NullSafeEQ: "<=>",
-    exp.DPipe: "||"
+    exp.DPipe: "||",
+    exp.BitwiseAnd: "&",
+    exp.BitwiseOr: "|",
+    exp.BitwiseXor: "^"
 }
+PATTERNS: dict[type, str] = {exp.Like: "LIKE", exp.ILike: "ILIKE", exp.RegexpLike: "RLIKE"}
+UNIT_FIRST = ("DATE_ADD", "DATEADD", "TIMESTAMPADD", "DATEDIFF", "DATE_DIFF", "TIMESTAMPDIFF")      # of three arguments
+CASTS = {"TINYINT": TINYINT, "SMALLINT": SMALLINT, "INT": INT, "BIGINT": BIGINT, "FLOAT": FLOAT, "DOUBLE": DOUBLE,
+         "DECIMAL": decimal(10, 0), "STRING": STRING, "BOOLEAN": BOOLEAN, "DATE": DATE, "TIMESTAMP": TIMESTAMP}
 CHAINS: dict[type, str] = {exp.And: "AND", exp.Or: "OR"}
 TYPES = {
     "TINYINT": "tinyint",
@@ -335,8 +355,9 @@ def _between(node: exp.Expr, scope: Scope) -> Expr:
 
 
 def _like(node: exp.Expr, scope: Scope) -> Expr:
+    """LIKE, ILIKE and RLIKE."""
     _complete(node, ("this", "expression", "negate"))
-    like = OPERATORS["LIKE"]((convert(node.this, scope), convert(node.expression, scope)))
+    like = OPERATORS[PATTERNS[type(node)]]((convert(node.this, scope), convert(node.expression, scope)))
     return OPERATORS["NOT"]((like,)) if node.args.get("negate") else like
 
 
@@ -376,16 +397,44 @@ def _function(node: exp.Expr, scope: Scope) -> Expr:
         if len(node.expressions) != 3:
             raise ForebayError("wrong-arguments", f"IF takes 3 arguments, not {len(node.expressions)}")
         return OPERATORS["IF"](tuple(convert(argument, scope) for argument in node.expressions))
+    if name in CASTS and len(node.expressions) == 1:
+        return cast(convert(node.expressions[0], scope), CASTS[name])
+    if name in WORDED:
+        return _worded(name, node, scope)
     if name not in NAMES:
         raise _unknown_function(node.name)
+    if name in UNIT_FIRST and len(node.expressions) == 3:
+        unit, *rest = node.expressions
+        return build(name, (_unit(unit, name), *(convert(a, scope) for a in rest)))
     return build(name, tuple(convert(a, scope) for a in node.expressions))
+
+
+def _unit(node: exp.Expr, name: str) -> Expr:
+    """MONTH in DATEADD(MONTH, 2, time): a word, no column."""
+    if not isinstance(node, exp.Column) or node.args.get("table") or node.this.args.get("quoted"):
+        raise ForebayError("bad-unit", f"{name} begins with a unit here", hint="for instance MONTH")
+    return Literal(node.name, STRING)
+
+
+def _worded(words: str, node: exp.Expr, scope: Scope) -> Expr:
+    """Calls with words between their arguments: EXTRACT(YEAR FROM x), TRIM(BOTH x FROM y) and so on."""
+    args = node.expressions
+    if WORDED[words] != len(args):
+        raise ForebayError("wrong-arguments", f"{words} takes {WORDED[words]} arguments, not {len(args)}")
+    name, *rest = words.split()
+    if name == "EXTRACT":
+        return build(name, (_unit(args[0], name), convert(args[1], scope)))
+    values = tuple(convert(a, scope) for a in args)
+    if name == "TRIM":
+        return OPERATORS[{"LEADING": "LTRIM FROM", "TRAILING": "RTRIM FROM"}.get(rest[0], "TRIM FROM")](values[::-1])
+    return build(name, values)
 
 
 def _unknown_function(name: str) -> ForebayError:
     if name.lower() in VOLATILE:
         return ForebayError("not-deterministic", f"{name} differs from run to run",
                             hint="answers depend on rows only; use the event time column")
-    names = [*NAMES, *AGGREGATES, "IF", "CASE", "CAST", "TRY_CAST"]
+    names = [*NAMES, *AGGREGATES, *CASTS, "IF", "CASE", "CAST", "TRY_CAST"]
     return ForebayError("unknown-function", f"function {name} is not accepted", hint=suggestion(name, names)
                         or "docs/queries.md lists the functions")
 
@@ -431,6 +480,9 @@ def _complete(node: exp.Expr, understood: tuple[str, ...]) -> None:
         raise ForebayError("not-supported", detail, hint="docs/queries.md lists what is")
 
 
+WORDED = {"EXTRACT FROM": 2, "POSITION IN": 2, "SUBSTRING FROM": 2, "SUBSTRING FROM FOR": 3, "OVERLAY PLACING FROM": 3,
+          "OVERLAY PLACING FROM FOR": 4, "TRIM FROM": 2, "TRIM BOTH FROM": 2, "TRIM LEADING FROM": 2,
+          "TRIM TRAILING FROM": 2}      # and how many arguments each has
 READERS: dict[type, Callable[[exp.Expr, Scope], Expr]] = {
     exp.Column: _column,
     exp.Literal: _literal,
@@ -438,7 +490,8 @@ READERS: dict[type, Callable[[exp.Expr, Scope], Expr]] = {
     exp.Is: _is,
     exp.In: _in,
     exp.Between: _between,
-    exp.Like: _like,
+    **{kind: _like for kind in PATTERNS},
+    exp.BitwiseNot: lambda node, scope: OPERATORS["~"]((convert(node.this, scope),)),
     exp.Case: _case,
     exp.Cast: _cast,
     exp.TryCast: _cast,

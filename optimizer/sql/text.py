@@ -16,9 +16,9 @@ MOST_PARENTHESES = 100
 _QUOTES = {"'": "'", '"': '"', "`": "`", "\u2018": "\u2019", "\u201c": "\u201d"}
 _PLAIN = {"\u2018": "'", "\u2019": "'", "\u201c": '"', "\u201d": '"'}
 _SPACES = "\u00a0\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000\ufeff"
-_ALLOWED = re.compile(r"[A-Za-z0-9_ \t\r\n.,()+\-*/%=<>!|;:\[\]]")
+_ALLOWED = re.compile(r"[A-Za-z0-9_ \t\r\n.,()+\-*/%=<>!|;:\[\]&^~]")
 _ESCAPES = "ntr\\'\"%_"
-_TWO = {"!": "!=", "|": "||", ":": "::"}
+_TWO = {"!": "!=", ":": "::"}
 _EVERY = re.compile(r"\bEVERY\s+([^\s,()]+)\s+(\w+)\s*\Z", re.IGNORECASE)
 
 
@@ -179,7 +179,7 @@ class _Scan:
 
     def _check(self, char: str, two: str) -> None:
         self._refuse_control(char)
-        arrow = two == "->" or two == "=>" and self.text[self.at - 1:self.at] != "<"
+        arrow = two in ("->", "|>") or two == "=>" and self.text[self.at - 1:self.at] != "<"
         if not _ALLOWED.match(char) or arrow or char in _TWO and two != _TWO[char]:
             name = f"{char!r}" if ord(char) < 128 else f"{char!r} (U+{ord(char):04X})"
             hint = "quote names with other letters in backticks" if char.isalpha() else None

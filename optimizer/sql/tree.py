@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from threading import Thread
 
 from sqlglot import exp
@@ -27,6 +28,24 @@ class Plus(exp.Unary):
     """+x, which the parser's own grammar forgets: Spark takes it of numbers only, and +7 is no constant to it."""
 
 
+# Between the arguments of these functions words may stand, which become part of the name: "POSITION IN".
+WORDS = {"EXTRACT": ("FROM",), "POSITION": ("IN",), "TRIM": ("FROM",), "SUBSTRING": ("FROM", "FOR"),
+         "OVERLAY": ("PLACING", "FROM", "FOR")}
+SIDES = ("BOTH", "LEADING", "TRAILING")
+
+
+def _with_words(name: str, parser: _Parser) -> exp.Expr:
+    """The arguments of such a call, its ( is read."""
+    words = [name]
+    if name == "TRIM" and parser._match_texts(SIDES):
+        words.append(parser._prev.text.upper())
+    args = parser._parse_csv(parser._parse_bitwise)
+    while parser._match_texts(WORDS[name]):
+        words.append(parser._prev.text.upper())
+        args += parser._parse_csv(parser._parse_bitwise)
+    return parser.expression(exp.Anonymous(this=" ".join(words), expressions=args))
+
+
 class _Parser(SparkParser):
     """Every function keeps the name it was written with, so that the allow-list is a list of names; what binds how
     tightly is Spark's own grammar.
@@ -35,16 +54,32 @@ class _Parser(SparkParser):
     (IS, IN, LIKE, BETWEEN); NOT is no operand."""
 
     FUNCTIONS = {}
-    FUNCTION_PARSERS = {name: SparkParser.FUNCTION_PARSERS[name] for name in ("CAST", "TRY_CAST")}
+    FUNCTION_PARSERS = {**{name: SparkParser.FUNCTION_PARSERS[name] for name in ("CAST", "TRY_CAST")},
+                        **{name: partial(_with_words, name) for name in WORDS}}
     NO_PAREN_FUNCTIONS = {}
     NO_PAREN_FUNCTION_PARSERS = {"CASE": SparkParser.NO_PAREN_FUNCTION_PARSERS["CASE"]}
     STRICT_CAST = True
     TERM = {**SparkParser.TERM, TokenType.DPIPE: exp.DPipe}
     COMPARISON = {**SparkParser.COMPARISON, **SparkParser.EQUALITY}
     UNARY_PARSERS = {TokenType.DASH: SparkParser.UNARY_PARSERS[TokenType.DASH],
+                     TokenType.TILDE: SparkParser.UNARY_PARSERS[TokenType.TILDE],
                      TokenType.PLUS: lambda self: self.expression(Plus(this=self._parse_unary()))}
 
     nested = 0      # operands that are being read
+    BITS = ((TokenType.PIPE, exp.BitwiseOr), (TokenType.CARET, exp.BitwiseXor), (TokenType.AMP, exp.BitwiseAnd))
+
+    def _parse_bitwise(self) -> exp.Expr | None:
+        return self._parse_bits(0)
+
+    def _parse_bits(self, level: int) -> exp.Expr | None:
+        """| binds less than ^, ^ less than &, & less than +, as in Spark."""
+        if level == len(self.BITS):
+            return self._parse_term()
+        sign, node = self.BITS[level]
+        left = self._parse_bits(level + 1)
+        while self._match(sign):
+            left = self.expression(node(this=left, expression=self._parse_bits(level + 1)))
+        return left
 
     def _parse_unary(self) -> exp.Expr | None:
         return self._within(super()._parse_unary)

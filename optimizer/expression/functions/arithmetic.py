@@ -10,7 +10,7 @@ from optimizer.expression.coercion import as_decimal, coerce, mismatch
 from optimizer.expression.decimals import quotient, remainder, supported
 from optimizer.expression.expr import Call, Expr, Literal
 from optimizer.expression.functions.conversion import cast
-from optimizer.expression.functions.row import Function, Name, Template, Texts, Written
+from optimizer.expression.functions.row import Function, Name, Template, Texts, Typing, Written, filled
 from optimizer.expression.types import BIGINT, DOUBLE, INT, INTEGERS, decimal
 
 OPERATOR_OF = {"add": "+", "subtract": "-", "multiply": "*", "mod": "%", "divide": "/"}
@@ -74,7 +74,7 @@ def _positive_remainder(args: Args) -> Expr:
     return Call("pmod", (left, right), left.type)
 
 
-def _real(function: str, args: Args) -> Expr:
+def real(function: str, args: Args) -> Expr:
     return Call(function, tuple(coerce(numeric(a, function.upper()), DOUBLE) for a in args), DOUBLE)
 
 
@@ -223,6 +223,34 @@ LOGARITHM = "CASE WHEN {0} <= 0 THEN CAST(NULL AS DOUBLE) ELSE %s({0}) END"     
 # Java's: one to the power of infinity is not a number.
 POWER = "CASE WHEN abs({0}) = 1 AND NOT isfinite({1}) THEN CAST('NaN' AS DOUBLE) ELSE power({0}, {1}) END"
 
+
+def _attempt_sql(operation: str, call: Call, args: Texts) -> str:
+    """A division of doubles by zero gives an infinity in DuckDB, and no value in Spark."""
+    if call.type.floating and operation in ("divide", "mod"):
+        return f"({args[0]} {OPERATOR_OF[operation]} nullif({args[1]}, CAST(0 AS {_duckdb_type(call)})))"
+    return f"TRY({filled(_OPERATIONS[operation][1], Call(operation, call.args, call.type), args)})"
+
+
+_OPERATIONS: dict[str, tuple[Typing, Template]] = {
+    "add": (partial(_calculate, "add"), _by_function("+", "add")),
+    "subtract": (partial(_calculate, "subtract"), _by_function("-", "subtract")),
+    "multiply": (partial(_calculate, "multiply"), _by_function("*", "multiply")),
+    "divide": (_divide, _quotient_sql), "mod": (partial(_calculate, "mod"), _remainder_sql)}
+
+
+def _attempted(operation: str, args: Args) -> Expr:
+    """TRY_ADD and its like: NULL where the operation fails."""
+    plain = _OPERATIONS[operation][0](args)
+    assert isinstance(plain, Call)
+    return Call(f"try_{operation}", plain.args, plain.type)
+
+
+def _attempt_row(operation: str, about: str) -> Function:
+    return Function(partial(_attempted, operation), (Name(f"TRY_{operation.upper()}", 2, 2, about),),
+                    name=f"try_{operation}", duckdb=partial(_attempt_sql, operation),
+                    spark=f"try_{operation}({{0}}, {{1}})", quiet="TRUE", unfailing=True)
+
+
 ROWS: tuple[Written, ...] = (
     Function(partial(_calculate, "add"), operators=("+",), name="add", duckdb=_by_function("+", "add"),
              spark="({0} + {1})", fails=_overflows, attempt="try_add({0}, {1})"),
@@ -241,13 +269,14 @@ ROWS: tuple[Written, ...] = (
     Function(_positive_remainder,
              (Name("PMOD", 2, 2, "remainder that is not negative (by a positive whole constant)"),),
              name="pmod", duckdb=_positive_remainder_sql, spark="pmod({0}, {1})"),
-    Function(_negate, operators=("NEGATE",), name="negate", duckdb=_negate_sql, spark="(-{0})",
+    Function(_negate, (Name("NEGATIVE", 1, 1, "the number with the other sign"),), operators=("NEGATE",),
+             name="negate", duckdb=_negate_sql, spark="(-{0})",
              fails=_of_whole_numbers,
              attempt=lambda call, args: f"try_subtract(CAST(0 AS {sql_type(call.type, 'spark')}), {args[0]})"),
-    Written(_plus, operators=("PLUS",)),
+    Written(_plus, (Name("POSITIVE", 1, 1, "the number itself"),), operators=("PLUS",)),
     Function(_absolute, (Name("ABS", 1, 1, "absolute value"),), name="abs", duckdb="abs({0})",
              fails=_of_whole_numbers, attempt=_try_absolute),
-    Function(partial(_real, "sign"), (Name("SIGN", 1, 1, "-1.0, 0.0 or 1.0"),),
+    Function(partial(real, "sign"), (Name("SIGN", 1, 1, "-1.0, 0.0 or 1.0"), Name("SIGNUM", 1, 1, "the same as SIGN")),
              name="sign", duckdb=SIGN, spark="sign({0})"),
     Function(_round, (Name("ROUND", 1, 2, "half up, to 0 to 15 digits (a constant, default 0)"),),
              name="round", duckdb=_round_sql, spark="round({0}, {1})"),
@@ -256,15 +285,20 @@ ROWS: tuple[Written, ...] = (
     Function(partial(_whole, "ceil"), (Name("CEIL", 1, 1, "smallest whole number not below"),
                                        Name("CEILING", 1, 1, "the same")),
              name="ceil", duckdb=partial(_whole_sql, "ceil"), spark="ceil({0})"),
-    Function(partial(_real, "sqrt"), (Name("SQRT", 1, 1, "square root; NaN below 0"),),
+    Function(partial(real, "sqrt"), (Name("SQRT", 1, 1, "square root; NaN below 0"),),
              name="sqrt", duckdb="sqrt({0})"),
-    Function(partial(_real, "exp"), (Name("EXP", 1, 1, "e to the power of"),), name="exp", duckdb="exp({0})"),
-    Function(partial(_real, "power"), (Name("POWER", 2, 2, "the first to the power of the second"),
-                                       Name("POW", 2, 2, "the same as POWER")),
+    Function(partial(real, "exp"), (Name("EXP", 1, 1, "e to the power of"),), name="exp", duckdb="exp({0})"),
+    Function(partial(real, "power"), (Name("POWER", 2, 2, "the first to the power of the second"),
+                                      Name("POW", 2, 2, "the same as POWER")),
              name="power", duckdb=POWER, spark="power({0}, {1})"),
-    Function(partial(_real, "ln"), (Name("LN", 1, 1, "natural logarithm; NULL for 0 and below"),),
+    Function(partial(real, "ln"), (Name("LN", 1, 1, "natural logarithm; NULL for 0 and below"),),
              name="ln", duckdb=LOGARITHM % "ln", spark="ln({0})", quiet="TRUE"),
-    Function(partial(_real, "log10"), (Name("LOG10", 1, 1, "logarithm of base 10; NULL for 0 and below"),),
+    Function(partial(real, "log10"), (Name("LOG10", 1, 1, "logarithm of base 10; NULL for 0 and below"),),
              name="log10", duckdb=LOGARITHM % "log10", spark="log10({0})", quiet="TRUE"),
     Function(name="one_zero", duckdb=_one_zero_sql),
+    _attempt_row("add", "sum, NULL where it has no room"),
+    _attempt_row("subtract", "difference, NULL where it has no room"),
+    _attempt_row("multiply", "product, NULL where it has no room"),
+    _attempt_row("divide", "quotient, NULL of a division by zero"),
+    _attempt_row("mod", "remainder, NULL of a division by zero"),
 )

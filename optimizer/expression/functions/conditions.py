@@ -4,12 +4,12 @@ from __future__ import annotations
 from decimal import Decimal
 from functools import partial
 
-from optimizer.expression.arguments import Args, choose, is_bare_null, unify, want
+from optimizer.expression.arguments import Args, choose, is_bare_null, numeric, unify, want
 from optimizer.expression.coercion import as_decimal, coerce, mismatch
 from optimizer.expression.expr import Call, Expr, Literal
 from optimizer.expression.functions.conversion import cast
 from optimizer.expression.functions.row import Function, Name, Texts, Typing, Written, infix
-from optimizer.expression.types import BOOLEAN, DATE, STRING, TIMESTAMP
+from optimizer.expression.types import BOOLEAN, DATE, INT, STRING, TIMESTAMP
 
 
 def _compare(function: str, args: Args) -> Expr:
@@ -69,6 +69,21 @@ def _null_if(args: Args) -> Expr:
     return _conditional((_compare("eq", args), Literal(None, args[0].type), args[0]))
 
 
+def _is_there(args: Args) -> Expr:
+    return Call("not", (Call("is_null", args, BOOLEAN),), BOOLEAN)
+
+
+def _if_there(args: Args) -> Expr:
+    """NVL2."""
+    return _conditional((_is_there(args[:1]), *args[1:]))
+
+
+def _zero(removed: bool, args: Args) -> Expr:
+    """NULLIFZERO and ZEROIFNULL."""
+    number = numeric(args[0], "NULLIFZERO" if removed else "ZEROIFNULL")
+    return _null_if((number, Literal(0, INT))) if removed else _coalesce((number, Literal(0, INT)))
+
+
 def _coalesce(args: Args) -> Expr:
     unified = choose(args)
     return Call("coalesce", unified, unified[0].type)
@@ -124,6 +139,12 @@ ROWS: tuple[Written, ...] = (
     Function(name="in_subquery", order="all", duckdb="({0} IN {1})"),
     Function(_conditional, operators=("CASE",), name="case", duckdb=_branches_sql, order="lazy"),
     Written(_if, operators=("IF",)),
+    Written(lambda args: _compare("same", args), (Name("EQUAL_NULL", 2, 2, "as <=>: TRUE also of two NULLs"),)),
+    Written(lambda args: Call("is_null", args, BOOLEAN), (Name("ISNULL", 1, 1, "as x IS NULL"),)),
+    Written(_is_there, (Name("ISNOTNULL", 1, 1, "as x IS NOT NULL"),)),
+    Written(_if_there, (Name("NVL2", 3, 3, "second argument where the first is not NULL, else the third"),)),
+    Written(partial(_zero, True), (Name("NULLIFZERO", 1, 1, "NULL where the number is 0"),)),
+    Written(partial(_zero, False), (Name("ZEROIFNULL", 1, 1, "0 where the number is NULL"),)),
     Written(_null_if, (Name("NULLIF", 2, 2, "NULL where both are equal, else the first"),)),
     Function(_coalesce, (Name("COALESCE", 1, MANY, "first argument that is not NULL"),
                          Name("IFNULL", 2, 2, "second argument where the first is NULL"),

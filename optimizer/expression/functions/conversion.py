@@ -5,7 +5,7 @@ from optimizer.expression import casting
 from optimizer.expression.arguments import is_bare_null
 from optimizer.expression.coercion import coerce, mismatch
 from optimizer.expression.expr import Call, Expr, Literal
-from optimizer.expression.functions.row import Function, Name, Written
+from optimizer.expression.functions.row import Function, Written
 from optimizer.expression.types import DATE, STRING, TIMESTAMP, Type
 
 
@@ -31,5 +31,4 @@ ROWS: tuple[Written, ...] = (
     Function(name="cast", duckdb=casting.duckdb_cast, spark=casting.spark_cast, fails=casting.cast_fails,
              attempt=casting.spark_try_cast, quiet=casting.cast_is_null),
     Function(name="try_cast", duckdb=casting.duckdb_try_cast, spark=casting.spark_try_cast, quiet="TRUE"),
-    Written(lambda args: cast(args[0], DATE), (Name("TO_DATE", 1, 1, "the UTC day of a timestamp"),)),
 )

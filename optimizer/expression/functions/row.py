@@ -38,11 +38,13 @@ class Written:
     """What users may write by these names and operators, typed by `typed`.
 
     Alone it is made of other functions: `Written(typed=_null_if, names=(Name("NULLIF", 2, 2, "…"),))` gives a CASE.
+    `unfailing`: its arguments may not fail, as what catches its own errors in DuckDB would catch theirs.
     """
 
     typed: Typing | None = None
     names: tuple[Name, ...] = ()
     operators: tuple[str, ...] = ()
+    unfailing: bool = False
 
     def __post_init__(self) -> None:
         if self.typed is None and (self.names or self.operators):

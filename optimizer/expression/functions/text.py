@@ -4,12 +4,12 @@ from __future__ import annotations
 from functools import partial
 
 from optimizer.errors import ForebayError
-from optimizer.expression.arguments import Args, want, whole_number
+from optimizer.expression.arguments import Args, is_bare_null, want, whole_number
 from optimizer.expression.casting import constant
-from optimizer.expression.coercion import mismatch
+from optimizer.expression.coercion import coerce, mismatch
 from optimizer.expression.expr import Call, Expr, Literal, walk
 from optimizer.expression.functions.row import Function, Name, Texts, Written, infix
-from optimizer.expression.types import BOOLEAN, INT, INTEGERS, STRING, Type
+from optimizer.expression.types import BIGINT, BOOLEAN, INT, INTEGERS, STRING, Type
 
 
 def _strings(function: str, result: Type, args: Args) -> Expr:
@@ -17,25 +17,34 @@ def _strings(function: str, result: Type, args: Args) -> Expr:
     return Call(function, tuple(want(a, function.upper(), STRING) for a in args), result)
 
 
-def _letters(function: str, args: Args) -> Expr:
-    """Their form in DuckDB repeats the argument, so they do not nest."""
-    if any(isinstance(e, Call) and e.function in ("upper", "lower") for e in walk(args[0])):
-        raise ForebayError("too-complex", "UPPER and LOWER are not accepted inside UPPER and LOWER",
+def refuse_nested_letters(args: Args) -> None:
+    """UPPER's form in DuckDB repeats the argument, and LOWER's, so they do not nest."""
+    if any(isinstance(e, Call) and e.function in ("upper", "lower", "ilike") for e in walk(args[0])):
+        raise ForebayError("too-complex", "UPPER, LOWER and ILIKE are not accepted inside each other",
                            hint="leave the inner one out")
+
+
+def _letters(function: str, args: Args) -> Expr:
+    refuse_nested_letters(args)
     return _strings(function, STRING, args)
 
 
-def _like(args: Args) -> Expr:
-    text, pattern = want(args[0], "LIKE", STRING), args[1]
+def checked_like(name: str, args: Args) -> Args:
+    """The text and the constant pattern of LIKE and ILIKE."""
+    text, pattern = want(args[0], name, STRING), args[1]
     if not isinstance(pattern, Literal) or pattern.type != STRING:
-        raise mismatch("LIKE's pattern must be a string constant")
+        raise mismatch(f"{name}'s pattern must be a string constant")
     unescaped = str(pattern.value)
     for escape in ("\\\\", "\\%", "\\_"):
         unescaped = unescaped.replace(escape, "")
     if "\\" in unescaped:
-        raise ForebayError("bad-literal", "LIKE's pattern has a \\ before something other than %, _ or \\",
+        raise ForebayError("bad-literal", f"{name}'s pattern has a \\ before something other than %, _ or \\",
                            hint="write \\\\\\\\ in the text for one backslash")
-    return Call("like", (text, pattern), BOOLEAN)
+    return text, pattern
+
+
+def _like(args: Args) -> Expr:
+    return Call("like", checked_like("LIKE", args), BOOLEAN)
 
 
 def _concatenation(args: Args) -> Expr:
@@ -59,6 +68,36 @@ def _edge(function: str, args: Args) -> Expr:
     return Call(function, (text, Literal(length, INT)), STRING)
 
 
+def _type_name(args: Args) -> Expr:
+    """Spark never computes the argument."""
+    if is_bare_null(args[0]):
+        raise mismatch("NULL alone has no type", "give it one: CAST(NULL AS INT)")
+    return Literal(str(args[0].type), STRING)
+
+
+def _character(args: Args) -> Expr:
+    if not args[0].type.integral:
+        raise mismatch(f"CHR takes a whole number, not {args[0].type}")
+    return Call("chr", (coerce(args[0], BIGINT),), STRING)
+
+
+def _digest(args: Args) -> Expr:
+    bits = whole_number(args[1], "SHA2's number of bits")
+    if bits not in (0, 256):
+        raise mismatch(f"SHA2 of {bits} bits is not offered", "256 is")
+    return Call("sha2", (want(args[0], "SHA2", STRING), Literal(256, INT)), STRING)
+
+
+def _without(args: Args) -> Expr:
+    """REPLACE(text, part) takes the part out."""
+    return _strings("replace", STRING, args if len(args) == 3 else (*args, Literal("", STRING)))
+
+
+def _itself(name: str, args: Args) -> Expr:
+    """Strings of a pipeline are valid UTF-8: others never come in."""
+    return want(args[0], name, STRING)
+
+
 # Their SQL
 def _substring_sql(call: Call, args: Texts) -> str:
     """Spark counts position 0 as 1 and takes nothing where the length is not positive."""
@@ -76,13 +115,17 @@ ROWS: tuple[Written, ...] = (
     # Spark escapes with \ without being told so.
     Function(_like, operators=("LIKE",), name="like", duckdb="({0} LIKE {1} ESCAPE '\\')", spark="({0} LIKE {1})"),
     # Both macros are those of optimizer.expression.letters.
-    Function(partial(_letters, "upper"), (Name("UPPER", 1, 1, "in upper case"),), name="upper",
-             duckdb="spark_upper({0})", spark="upper({0})"),
-    Function(partial(_letters, "lower"), (Name("LOWER", 1, 1, "in lower case"),), name="lower",
-             duckdb="spark_lower({0})", spark="lower({0})"),
+    Function(partial(_letters, "upper"),
+             (Name("UPPER", 1, 1, "in upper case"), Name("UCASE", 1, 1, "the same as UPPER")),
+             name="upper", duckdb="spark_upper({0})", spark="upper({0})"),
+    Function(partial(_letters, "lower"),
+             (Name("LOWER", 1, 1, "in lower case"), Name("LCASE", 1, 1, "the same as LOWER")),
+             name="lower", duckdb="spark_lower({0})", spark="lower({0})"),
     # DuckDB's is a BIGINT.
-    Function(partial(_strings, "length", INT), (Name("LENGTH", 1, 1, "number of characters"),), name="length",
-             duckdb="CAST(length({0}) AS INTEGER)", spark="length({0})"),
+    Function(partial(_strings, "length", INT),
+             (Name("LENGTH", 1, 1, "number of characters"), Name("LEN", 1, 1, "the same as LENGTH"),
+              Name("CHAR_LENGTH", 1, 1, "the same as LENGTH"), Name("CHARACTER_LENGTH", 1, 1, "the same as LENGTH")),
+             name="length", duckdb="CAST(length({0}) AS INTEGER)", spark="length({0})"),
     Function(partial(_strings, "trim", STRING), (Name("TRIM", 1, 1, "without leading and trailing spaces"),),
              name="trim", duckdb="trim({0}, ' ')", spark="trim({0})"),
     Function(partial(_strings, "ltrim", STRING), (Name("LTRIM", 1, 1, "without leading spaces"),),
@@ -100,8 +143,8 @@ ROWS: tuple[Written, ...] = (
              name="right", duckdb=partial(_edge_sql, "right"), spark="right({0}, {1})"),
     Function(_concatenation, (Name("CONCAT", 1, 1000, "strings one after another; NULL if one is NULL"),), ("||",),
              name="concat", duckdb=infix("||"), spark="concat({all})"),
-    Function(partial(_strings, "replace", STRING),
-             (Name("REPLACE", 3, 3, "every occurrence of the second string by the third"),),
+    Function(_without,
+             (Name("REPLACE", 2, 3, "every occurrence of the second string by the third, or taken out"),),
              name="replace", duckdb="replace({0}, {1}, {2})"),
     Function(partial(_strings, "startswith", BOOLEAN),
              (Name("STARTSWITH", 2, 2, "whether the first string begins with the second"),),
@@ -112,4 +155,37 @@ ROWS: tuple[Written, ...] = (
     Function(partial(_strings, "contains", BOOLEAN),
              (Name("CONTAINS", 2, 2, "whether the first string holds the second"),),
              name="contains", duckdb="contains({0}, {1})"),
+    Function(partial(_strings, "octet_length", INT), (Name("OCTET_LENGTH", 1, 1, "number of bytes in UTF-8"),),
+             name="octet_length", duckdb="CAST(strlen({0}) AS INTEGER)", spark="octet_length({0})"),
+    Function(partial(_strings, "bit_length", INT), (Name("BIT_LENGTH", 1, 1, "number of bits in UTF-8"),),
+             name="bit_length", duckdb="CAST(strlen({0}) * 8 AS INTEGER)", spark="bit_length({0})"),
+    Function(partial(_strings, "ascii", INT), (Name("ASCII", 1, 1, "code point of the first character; 0 of none"),),
+             name="ascii", duckdb="CASE WHEN {0} = '' THEN 0 ELSE unicode({0}) END", spark="ascii({0})"),
+    Function(_character, (Name("CHR", 1, 1, "character of a number from 0 to 255, of which higher ones count the rest"),
+                          Name("CHAR", 1, 1, "the same as CHR")),
+             name="chr", duckdb="CASE WHEN {0} < 0 THEN '' ELSE chr(CAST({0} & 255 AS INTEGER)) END", spark="chr({0})"),
+    # DuckDB's own reverses what looks like one character, with its accents, as one.
+    Function(partial(_strings, "reverse", STRING), (Name("REVERSE", 1, 1, "characters from the last to the first"),),
+             name="reverse", spark="reverse({0})",
+             duckdb="coalesce(array_to_string(list_reverse(regexp_extract_all({0}, '(?s).')), ''), {0})"),
+    Function(partial(_strings, "md5", STRING), (Name("MD5", 1, 1, "MD5 in hexadecimal"),), name="md5",
+             duckdb="md5({0})"),
+    Function(partial(_strings, "sha1", STRING), (Name("SHA1", 1, 1, "SHA-1 in hexadecimal"),
+                                                 Name("SHA", 1, 1, "the same as SHA1")),
+             name="sha1", duckdb="sha1({0})"),
+    Function(_digest, (Name("SHA2", 2, 2, "SHA-256 in hexadecimal (the number of bits is 256 or 0)"),), name="sha2",
+             duckdb="sha256({0})", spark="sha2({0}, {1})"),
+    Function(partial(_strings, "base64", STRING), (Name("BASE64", 1, 1, "a string's bytes in base 64"),), name="base64",
+             duckdb="to_base64(encode({0}))", spark="base64({0})"),
+    Function(partial(_strings, "url_encode", STRING),
+             (Name("URL_ENCODE", 1, 1, "as a form of a web page sends it: + for spaces, % and two digits for others"),),
+             name="url_encode", spark="url_encode({0})",
+             duckdb="replace(replace(replace(url_encode({0}), '%20', '+'), '~', '%7E'), '%2A', '*')"),
+    Function(partial(_strings, "is_valid_utf8", BOOLEAN),
+             (Name("IS_VALID_UTF8", 1, 1, "TRUE: strings of a pipeline are valid"),), name="is_valid_utf8",
+             duckdb="({0} IS NOT NULL OR CAST(NULL AS BOOLEAN))", spark="is_valid_utf8({0})"),
+    Written(partial(_itself, "VALIDATE_UTF8"), (Name("VALIDATE_UTF8", 1, 1, "the string, which is valid"),)),
+    Written(partial(_itself, "TRY_VALIDATE_UTF8"), (Name("TRY_VALIDATE_UTF8", 1, 1, "the string, which is valid"),)),
+    Written(partial(_itself, "MAKE_VALID_UTF8"), (Name("MAKE_VALID_UTF8", 1, 1, "the string, which is valid"),)),
+    Written(_type_name, (Name("TYPEOF", 1, 1, "name of the argument's type"),)),
 )

@@ -13,15 +13,17 @@ from optimizer.expression.types import BIGINT, DATE, INT, STRING, TIMESTAMP
 from optimizer.time import DAY
 
 UNITS = ("microsecond", "millisecond", "second", "minute", "hour", "day", "week", "month", "quarter", "year")
+# Spark's other words for units, which are date_trunc's own and, but for the shorter ones, trunc's.
+UNIT_WORDS = {"yyyy": "year", "yy": "year", "mon": "month", "mm": "month", "dd": "day"}
 # Dates and times of other years are no values that files' statistics and Python could hold: what gives one fails.
 BEYOND = "a date or time before the year 1 or after 9999"
-_DATES = "BETWEEN DATE '0001-01-01' AND DATE '9999-12-31'"
-_INSTANTS = {
+DATES = "BETWEEN DATE '0001-01-01' AND DATE '9999-12-31'"
+INSTANTS = {
     "duckdb": "BETWEEN TIMESTAMPTZ '0001-01-01 00:00:00+00' AND TIMESTAMPTZ '9999-12-31 23:59:59.999999+00'",
     "spark": "BETWEEN TIMESTAMP '0001-01-01 00:00:00Z' AND TIMESTAMP '9999-12-31 23:59:59.999999Z'"}
 
 
-def _part(function: str, args: Args) -> Expr:
+def part(function: str, args: Args) -> Expr:
     if args[0].type not in (DATE, TIMESTAMP):
         raise mismatch(f"{function.upper()} takes a timestamp or a date, not {args[0].type}")
     return Call(function, args, INT)
@@ -38,13 +40,15 @@ def _instant(function: str, args: Args) -> Expr:
 
 
 def _truncate(args: Args) -> Expr:
-    unit = str(args[0].value).lower() if isinstance(args[0], Literal) else ""
+    word = str(args[0].value).lower() if isinstance(args[0], Literal) else ""
+    unit = UNIT_WORDS.get(word, word)
     if unit not in UNITS:
-        raise ForebayError("bad-unit", "DATE_TRUNC's unit must be a constant", hint=f"one of {', '.join(UNITS)}")
+        raise ForebayError("bad-unit", "DATE_TRUNC's unit must be a constant",
+                           hint=f"one of {', '.join((*UNITS, *UNIT_WORDS))}")
     return Call("date_trunc", (Literal(unit, STRING), want(args[1], "DATE_TRUNC", TIMESTAMP, "date")), TIMESTAMP)
 
 
-def _add_days(sign: int, args: Args) -> Expr:
+def add_days(sign: int, args: Args) -> Expr:
     if args[1].type == BIGINT:
         raise mismatch("the number of days is an INT, not a BIGINT")
     days = sign * whole_number(args[1], "the number of days", -10_000_000, 10_000_000)
@@ -56,7 +60,7 @@ def plus_interval(expr: Expr, us: int) -> Expr:
     if expr.type == DATE:
         if us % DAY:
             raise mismatch("an interval added to a date must be of whole days", "cast the date: CAST(… AS TIMESTAMP)")
-        return _add_days(1, (expr, Literal(us // DAY, INT)))
+        return add_days(1, (expr, Literal(us // DAY, INT)))
     moment = want(expr, "an interval is added to a timestamp or a date; it", TIMESTAMP)
     return Call("add_interval", (moment, Literal(us, BIGINT)), TIMESTAMP)
 
@@ -64,7 +68,7 @@ def plus_interval(expr: Expr, us: int) -> Expr:
 # Their SQL
 def _part_sql(function: str, call: Call, args: Texts) -> str:
     value = naive(args[0]) if call.args[0].type.name == "timestamp" else args[0]
-    shifted = " + 1" if function == "dayofweek" else ""
+    shifted = {"dayofweek": " + 1", "weekday": " - 1"}.get(call.function, "")
     return f"CAST({function}({value}){shifted} AS INTEGER)"
 
 
@@ -74,35 +78,35 @@ def _whole_units(us: int, call: Call, args: Texts) -> str:
     return f"(({instant} - (({instant} % {us}) + {us}) % {us}) // {us})"
 
 
-def _in_calendar(moment: str, calendar: str, otherwise: str) -> str:
+def in_calendar(moment: str, calendar: str, otherwise: str) -> str:
     return f"CASE WHEN {moment} {calendar} OR ({moment}) IS NULL THEN {moment} ELSE {otherwise} END"
 
 
 def _days_later(call: Call, args: Texts) -> str:
-    return _in_calendar(f"CAST({args[0]} + {args[1]} AS DATE)", _DATES, f"CAST('{BEYOND}' AS DATE)")
+    return in_calendar(f"CAST({args[0]} + {args[1]} AS DATE)", DATES, f"CAST('{BEYOND}' AS DATE)")
 
 
 def _spark_days_later(call: Call, args: Texts) -> str:
-    return _in_calendar(f"date_add({args[0]}, {args[1]})", _DATES, f"CAST(raise_error('{BEYOND}') AS DATE)")
+    return in_calendar(f"date_add({args[0]}, {args[1]})", DATES, f"CAST(raise_error('{BEYOND}') AS DATE)")
 
 
 def _try_days_later(call: Call, args: Texts) -> str:
-    return _in_calendar(f"date_add({args[0]}, {args[1]})", _DATES, "CAST(NULL AS DATE)")
+    return in_calendar(f"date_add({args[0]}, {args[1]})", DATES, "CAST(NULL AS DATE)")
 
 
 def _interval_later(call: Call, args: Texts) -> str:
     later = f"({args[0]} + to_microseconds({constant(call, 1)}))"
-    return _in_calendar(later, _INSTANTS["duckdb"], f"CAST('{BEYOND}' AS TIMESTAMP WITH TIME ZONE)")
+    return in_calendar(later, INSTANTS["duckdb"], f"CAST('{BEYOND}' AS TIMESTAMP WITH TIME ZONE)")
 
 
 def _spark_interval_later(call: Call, args: Texts) -> str:
     later = f"({args[0]} + {_spark_interval(call)})"
-    return _in_calendar(later, _INSTANTS["spark"], f"CAST(raise_error('{BEYOND}') AS TIMESTAMP)")
+    return in_calendar(later, INSTANTS["spark"], f"CAST(raise_error('{BEYOND}') AS TIMESTAMP)")
 
 
 def _try_interval_later(call: Call, args: Texts) -> str:
     later = f"try_add({args[0]}, {_spark_interval(call)})"
-    return _in_calendar(later, _INSTANTS["spark"], "CAST(NULL AS TIMESTAMP)")
+    return in_calendar(later, INSTANTS["spark"], "CAST(NULL AS TIMESTAMP)")
 
 
 def _spark_interval(call: Call) -> str:
@@ -114,9 +118,10 @@ def _spark_interval(call: Call) -> str:
     return f"INTERVAL '{'-' if value < 0 else ''}{days} {clock}' DAY TO SECOND"
 
 
-def _date_part(name: str, *names: Name) -> Function:
-    """A row of a part of a timestamp or date."""
-    return Function(partial(_part, name), names, name=name, duckdb=partial(_part_sql, name), spark=f"{name}({{0}})")
+def _date_part(name: str, *names: Name, duckdb: str = "", spark: str = "") -> Function:
+    """A row of a part of a timestamp or date; `duckdb` is what that calls it, where not so, as `spark`."""
+    return Function(partial(part, name), names, name=name, duckdb=partial(_part_sql, duckdb or name),
+                    spark=spark or f"{name}({{0}})")
 
 
 def _day_part(name: str, about: str) -> Function:
@@ -132,19 +137,22 @@ ROWS: tuple[Written, ...] = (
     _date_part("day", Name("DAY", 1, 1, "day of the month"), Name("DAYOFMONTH", 1, 1, "the same")),
     _date_part("dayofweek", Name("DAYOFWEEK", 1, 1, "1 for Sunday to 7 for Saturday")),
     _date_part("dayofyear", Name("DAYOFYEAR", 1, 1, "day of the year from 1")),
+    _date_part("weekofyear", Name("WEEKOFYEAR", 1, 1,
+                                  "week of the year, 1 to 53; the first one has four days and more"),
+               duckdb="week"),
+    _date_part("weekday", Name("WEEKDAY", 1, 1, "0 for Monday to 6 for Sunday"), duckdb="isodow"),
+    _date_part("dayofweek_iso", duckdb="isodow", spark="extract(DAYOFWEEK_ISO FROM {0})"),
+    _date_part("yearofweek", duckdb="isoyear", spark="extract(YEAROFWEEK FROM {0})"),
     _day_part("hour", "hour of the day, UTC"),
     _day_part("minute", "minute of the hour"),
     _day_part("second", "whole second of the minute"),
     Function(_truncate, (Name("DATE_TRUNC", 2, 2, f"start of the unit (a constant: {', '.join(UNITS)})"),),
              name="date_trunc", duckdb=lambda call, args: zoned(f"date_trunc({args[0]}, {naive(args[1])})"),
              spark="date_trunc({0}, {1})"),
-    Function(partial(_add_days, 1), (Name("DATE_ADD", 2, 2, "the date so many days later (a whole constant)"),),
-             name="date_add", duckdb=_days_later, spark=_spark_days_later,
+    Function(name="date_add", duckdb=_days_later, spark=_spark_days_later,
              fails=lambda call: constant(call, 1) != 0, attempt=_try_days_later),
-    Written(partial(_add_days, -1), (Name("DATE_SUB", 2, 2, "the date so many days earlier (a whole constant)"),)),
-    Function(lambda args: Call("datediff", tuple(want(arg, "DATEDIFF", DATE, "timestamp") for arg in args), INT),
-             (Name("DATEDIFF", 2, 2, "days from the second date to the first"),), name="datediff",
-             duckdb="CAST({0} - {1} AS INTEGER)", spark="datediff({0}, {1})"),
+    Written(partial(add_days, -1), (Name("DATE_SUB", 2, 2, "the date so many days earlier (a whole constant)"),)),
+    Function(name="datediff", duckdb="CAST({0} - {1} AS INTEGER)", spark="datediff({0}, {1})"),
     Function(partial(_instant, "unix_micros"), (Name("UNIX_MICROS", 1, 1, "microseconds since 1970"),),
              name="unix_micros", duckdb="epoch_us({0})", spark="unix_micros({0})"),
     Function(partial(_instant, "unix_millis"), (Name("UNIX_MILLIS", 1, 1, "milliseconds since 1970, rounded down"),),

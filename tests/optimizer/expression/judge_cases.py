@@ -10,6 +10,7 @@ import itertools
 from collections.abc import Iterator
 
 import pyarrow as pa
+from function_cases import calls
 from scalar_cases import EDGES, TYPES
 from scalar_cases import texts as listed
 
@@ -43,13 +44,18 @@ OTHERS = ("DATE '2000-02-29'", "DATE '2000-2-9'", "DATE '0001-01-01'", "DATE '99
 FORMS = {
     **{
         sign: "{0} " + sign + " {1}"
-        for sign in ("+", "-", "*", "/", "DIV", "%", "=", "<>", "<", "<=", ">", ">=", "<=>", "AND", "OR", "||")
+        for sign in ("+", "-", "*", "/", "DIV", "%", "=", "<>", "<", "<=", ">", ">=", "<=>", "AND", "OR", "||", "&",
+                     "|", "^", "RLIKE", "ILIKE")
     }, "NOT": "NOT {0}",
     "NEGATE": "-{0}",
     "PLUS": "+{0}",
     "IS NULL": "{0} IS NULL",
     "IN": "{0} IN ({1}, {2})",
     "LIKE": "{0} LIKE {1}",
+    "~": "~{0}",
+    "TRIM FROM": "TRIM(BOTH {1} FROM {0})",
+    "LTRIM FROM": "TRIM(LEADING {1} FROM {0})",
+    "RTRIM FROM": "TRIM(TRAILING {1} FROM {0})",
     "CASE": "CASE WHEN {2} IS NULL THEN {0} ELSE {1} END",
     "IF": "IF({0}, {1}, {2})"
 }
@@ -80,6 +86,7 @@ def candidates() -> Iterator[str]:
         yield f"{column} {sign} {whole}"
     yield from (*STRINGS, *OTHERS, *PRECEDENCE)
     yield from listed()
+    yield from calls()
     for word, value, target in itertools.product(("CAST", "TRY_CAST"), (*(f"x_{t}" for t in TYPES), *CONSTANTS),
                                                  TARGETS):
         yield f"{word}({value} AS {target})"

@@ -24,10 +24,6 @@ def listed(heading: str) -> dict[str, str]:
     return dict(re.findall(r"^\| `(\w+)[^`]*` \| (.+?) \|$", section, re.MULTILINE))
 
 
-def test_the_docs_list_every_function_with_what_it_does() -> None:
-    assert listed("Functions of a row") == {name: known.about for name, known in sorted(NAMES.items())}
-
-
 def test_no_name_call_or_operator_has_two_rows() -> None:
     assert len(NAMES) == sum(len(row.names) for row in TABLE)
     assert len(OPERATORS) == sum(len(row.operators) for row in TABLE)
@@ -61,6 +57,8 @@ def test_every_function_is_compared_between_the_engines() -> None:
 def test_a_wrong_number_of_arguments_is_refused(name: str) -> None:
     known = NAMES[name]
     for count in (known.least - 1, known.most + 1) if known.most < 5 else (known.least - 1,):
+        if count < 0:
+            continue
         with pytest.raises(ForebayError) as caught:
             read(f"{name}({', '.join(['x_i32'] * count)})")
         assert caught.value.code == "wrong-arguments" and caught.value.line == 1, count

@@ -24,14 +24,14 @@ posexplode(page)|stack(2, ms, n)
 inline(page)|json_tuple(page, 'a')|transform(page, x -> x)
 aggregate(page, 0, (a, b) -> a)|filter(page, x -> x)|map(1, 2)|array(1, 2)|array(1)[0]|struct(ms)|named_struct('a', 1)
 page.a.b.c|page:a|page['a']
-sha2(page, 256)|hash(page)|regexp_replace(page, 'a', 'b')
-split(page, ',')|page RLIKE '(a+)+$'|page ILIKE 'a'|page LIKE 'a' ESCAPE '!'|page LIKE ANY ('a')|page LIKE user
-page REGEXP 'a'|ms & n|ms ^ n|~ms
+sha2(page, 512)|hash(page)|regexp_replace(page, 'a*', 'b')
+split(page, ',')|page RLIKE '(?=a)'|page ILIKE page|page LIKE 'a' ESCAPE '!'|page LIKE ANY ('a')|page LIKE user
+page REGEXP '(a)++'|ms & score|page ^ n|~page
 ms << 1|ms XOR n|!!!ms|ms !> n|:ms|?|$1|@x|@@version
 ${env:HOME}|{{ config }}|{# x #}|{d '2020-01-01'}|X'4142'|r'abc'|b'abc'|'\\u0041'|'\\x41'|'\\101'|INTERVAL 1 DAY
 INTERVAL ms DAYS + ts
-ts + INTERVAL '1-1' YEAR TO MONTH|ts - ts|EXTRACT(YEAR FROM ts)
-POSITION('a' IN page)|TRIM(BOTH 'x' FROM page)|OVERLAY(page PLACING 'a' FROM 1)|SUBSTRING(page FROM 1 FOR 2)
+ts + INTERVAL '1-1' YEAR TO MONTH|ts - ts|EXTRACT(EON FROM ts)
+POSITION(1 IN page)|TRIM(BOTH 1 FROM page)|OVERLAY(page PLACING 'a' FROM 0)|SUBSTRING(page FROM n FOR 2)
 CAST(ms AS ARRAY<INT>)
 CAST(ms AS STRUCT<a: INT>)|CAST(ms AS INTERVAL)|CAST(ms AS VARIANT)
 CAST(page AS TIMESTAMP_NTZ)|CAST(page AS DATE)|CAST(score AS STRING)|CAST(ms AS DECIMAL(39, 2))
