@@ -11,12 +11,12 @@ from optimizer.expression.expr import Call, Column, Expr
 from optimizer.expression.scalar import can_fail
 from optimizer.query.blocks import (
     Block,
-    InputRows,
     Item,
     JoinedItem,
     NamedRows,
     Ordering,
     Rowset,
+    RowsOfInput,
     SetOperation,
     items_within,
 )
@@ -38,7 +38,7 @@ def is_row_query(rows: Rowset) -> bool:
         return False
     if any(subquery.kind == "scalar" for subquery in rows.subqueries):
         return False
-    return all(isinstance(of := _behind(joined.item), InputRows) or is_row_query(of) for joined in rows.items)
+    return all(isinstance(of := _behind(joined.item), RowsOfInput) or is_row_query(of) for joined in rows.items)
 
 
 def is_one_block(rows: Rowset) -> bool:
@@ -47,7 +47,7 @@ def is_one_block(rows: Rowset) -> bool:
         return False
     if rows.overs or rows.qualify or rows.subqueries or rows.limit is not None or rows.offset:
         return False
-    return all(isinstance(joined.item.of, InputRows) for joined in rows.items)
+    return all(isinstance(joined.item.of, RowsOfInput) for joined in rows.items)
 
 
 def substituted(expr: Expr, values: Values) -> Expr:
@@ -58,7 +58,7 @@ def substituted(expr: Expr, values: Values) -> Expr:
     return expr
 
 
-def _behind(item: Item) -> Rowset | InputRows:
+def _behind(item: Item) -> Rowset | RowsOfInput:
     return item.of.of if isinstance(item.of, NamedRows) else item.of
 
 
@@ -77,7 +77,7 @@ def _simplified(rows: Rowset, numbers: Iterator[int]) -> Rowset:
 def _item(joined: JoinedItem, numbers: Iterator[int]) -> JoinedItem:
     """What WITH names is a copy where it is cheap to make it twice: plain, so it becomes a part of this block."""
     of = joined.item.of
-    if isinstance(of, InputRows):
+    if isinstance(of, RowsOfInput):
         return joined
     if isinstance(of, NamedRows):
         rows = _simplified(of.of, numbers)

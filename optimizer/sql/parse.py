@@ -15,7 +15,7 @@ from optimizer.expression.expr import Call, Column, Expr, Literal, inputs
 from optimizer.expression.functions.table import OPERATORS
 from optimizer.expression.scalar import can_fail, fails, render, safe
 from optimizer.expression.types import BOOLEAN
-from optimizer.query.blocks import Block, InputRows, expressions, within
+from optimizer.query.blocks import Block, RowsOfInput, expressions, within
 from optimizer.query.leaves import leaf
 from optimizer.query.model import Catalog, Input, Query, of_blocks
 from optimizer.query.simplify import is_one_block, is_row_query, simplified, substituted
@@ -121,7 +121,7 @@ def _of_one_block(block: Block, declared: tuple[Input, ...], interval: int, sour
     inputs_of_block, values, aliases = list[Input](), dict[Column, Expr](), set[str]()
     for place, joined in enumerate(block.items):
         of = joined.item.of
-        assert isinstance(of, InputRows)
+        assert isinstance(of, RowsOfInput)
         own_alias = joined.item.alias or declared[of.input].alias
         names = chain([own_alias], (f"{own_alias}_{n}" for n in count(2)))
         alias = next(name for name in names if name and name.lower() not in aliases)

@@ -102,6 +102,10 @@ def test_a_text_says_how_its_answer_is_printed() -> None:
     (f"WITH RECURSIVE w AS (SELECT k FROM {A}) SELECT k, COUNT(*) FROM w GROUP BY k", "not-supported", None),
     (f"SELECT k, COUNT(*) AS n FROM {A} GROUP BY k ORDER BY x LIMIT 1", "not-grouped", None),
     (f"SELECT k FROM {A} ORDER BY x", "wrong-order", 46),
+    (f"WITH w0 AS (SELECT k FROM {A} GROUP BY k), " + ", ".join(
+        f"w{n + 1} AS (SELECT x.k FROM w{n} AS x JOIN w{n} AS y ON x.k = y.k GROUP BY x.k)" for n in range(40))
+     + " SELECT k FROM w40", "query-too-deep", None),
+    (" ".join(["SELECT k FROM ("] * 70) + A + ")" * 70, "query-too-deep", None),
     (f"SELECT k FROM {A} LIMIT x", "wrong-arguments", None),
     (f"SELECT k, ROW_NUMBER() OVER () AS r FROM {A}", "no-order", 11),
     (f"SELECT k, COUNT(*) FROM {A} WHERE ROW_NUMBER() OVER (ORDER BY k) = 1 GROUP BY k", "misplaced-aggregate", None),
