@@ -86,13 +86,15 @@ def group_outputs(query: Query) -> tuple[str, ...] | None:
 
     None where some group is not shown, or rows are published as they are.
     """
-    if query.returns_rows:
+    if query.returns_rows or query.above is not None:
         return None
     shown = {e.index: name for name, e in reversed(query.outputs) if isinstance(e, GroupRef)}
     return tuple(shown[k] for k in range(len(query.groups))) if len(shown) == len(query.groups) else None
 
 
 def counts(query: Query) -> tuple[str, ...]:
+    if query.above is not None:
+        return ()
     return tuple(name for name, e in query.outputs
                  if isinstance(e, AggregateRef) and query.aggregates[e.index].function in ("count", "count_distinct"))
 
@@ -102,7 +104,7 @@ def conserved(query: Query) -> tuple[Measured, ...]:
 
     None where HAVING removes groups, or an aggregate is computed whole.
     """
-    if query.having is not None or query.holistic or query.returns_rows:
+    if query.having is not None or query.holistic or query.returns_rows or query.above is not None:
         return ()
     measured = []
     for name, expr in query.outputs:
@@ -136,6 +138,10 @@ def revealing(query: Query, sensitive: Mapping[str, frozenset[str]]) -> frozense
     def is_sensitive(column: Column) -> bool:
         return column.name in sensitive.get(query.inputs[column.input].source, frozenset())
 
+    of_inputs = (attribute.expr for attributes in shape(query).attributes for attribute in attributes)
+    if query.blocks is not None or query.above is not None:      # not followed further
+        shown = [name for name, _ in query.columns]
+        return frozenset(shown if any(is_sensitive(c) for expr in of_inputs for c in columns(expr)) else ())
     return frozenset(name for name, expr in query.outputs if any(map(is_sensitive, _columns_behind(query, expr))))
 
 

@@ -97,7 +97,8 @@ def ingest(call: CommonOptions, stream: Annotated[str | None, typer.Argument(met
     if stream and not files:
         raise ForebayError("bad-usage", f"no files are given for {stream}",
                            hint=f"`forebay ingest {stream} FILES…`, or `forebay ingest` for every source")
-    document = opened(call).ingest(stream, list(files or ()) or None)
+    only = None if stream is None else {stream: list(files or ())}
+    document = opened(call).loop.take(only)
     return Reply(document, text.ingested(document), 1 if document["refused"] else 0)
 
 
@@ -111,8 +112,8 @@ def run(
     """Run every boundary that is complete. Exit code 1 if a query failed: the others' answers are published."""
     until = show.micros(to, "--to") if to is not None else None
     pipe = _synchronised(call)
-    with text.progress(pipe.runtime.pipeline.name) as show_boundary:
-        document = show.run(pipe.run(until, flush, batches, show_boundary))
+    with text.progress(pipe.runtime.pipeline.name) as progress:
+        document = show.run(pipe.run(until, flush, batches, progress.ran, progress.ahead))
     return Reply(document, text.ran(document), 1 if document["failed"] else 0)
 
 

@@ -24,8 +24,9 @@ from jobs.reports import tracking
 from jobs.requests import requests
 from jobs.results import answers, decisions
 from jobs.results import figures as statistics_said
+from jobs.results import repeats
 from jobs.run import Loop
-from optimizer.errors import ForebayError
+from optimizer.errors import ForebayError, failed
 from optimizer.expression.expr import AggregateRef
 from optimizer.names import NAME
 from optimizer.query.model import references
@@ -33,6 +34,7 @@ from optimizer.query.model import references
 if TYPE_CHECKING:
     import pyarrow as pa
 
+MOST_SAID = 3            # inputs that could not be taken that an error names
 ACTIONS = ("delete", "pause", "resume", "pin", "unpin")
 
 
@@ -51,27 +53,32 @@ class Pipeline:
 
     def ingest(self, stream: str | None = None, data: Any = None) -> dict[str, Any]:
         """New input into the stream tables, once: from every source, or `data` (path, paths, or a data frame) into one
-        stream.
+        stream. A file or source that cannot be taken is raised after all others were taken.
         """
         if (stream is None) != (data is None):
             raise ForebayError("bad-usage", "a stream and its data are given together",
                                hint="ingest() takes every source, ingest(stream, data) the data")
         only = None if stream is None else {stream: list(data) if isinstance(data, (list, tuple)) else [data]}
-        return self.loop.take(only)
+        report = self.loop.take(only)
+        if report["refused"]:
+            raise _refused(report)
+        return report
 
     def run(self, to: Any = None, flush: bool = False, batches: int | None = None,
-            progress: Any = lambda _: None) -> dict[str, Any]:
-        """Every complete boundary."""
+            progress: Any = lambda _: None, ahead: Any = lambda _: None) -> dict[str, Any]:
+        """Every complete boundary. `progress` is told each that has run, `ahead` before each batch how many are to."""
         if batches is not None and batches < 1:
             raise ForebayError("bad-usage", f"batches is {batches}",
                                hint="at least 1, or None for all that are complete")
-        return self.loop.run(_instant(to, "to"), flush, batches, progress)
+        return self.loop.run(_instant(to, "to"), flush, batches, progress, ahead)
 
     def create(self, name: str, sql: str, replace: bool = False, new_history: bool = False) -> dict[str, Any]:
         if not isinstance(name, str) or not isinstance(sql, str):
             raise ForebayError("bad-usage", "a query's name and text are strings",
                                hint='create("clicks", "SELECT COUNT(*) FROM clicks [WINDOW 1 HOUR]")')
-        return self._shown(requests.create(self.runtime, name, sql, replace, new_history=new_history))
+        shown = self._shown(requests.create(self.runtime, name, sql, replace, new_history=new_history))
+        told = repeats.repeated(self.loop.statistics, parsed(sql, self.runtime.catalog))
+        return {**shown, "repeats": [one.document() for one in told]} if told else shown
 
     def create_together(self, queries: Mapping[str, str], replace: bool = False) -> dict[str, int | None]:
         """Queries by name, all by one request or none of them; gives the boundary from which each is in force."""
@@ -136,6 +143,8 @@ class Pipeline:
             return rows.select(["boundary"]), []
         aggregated = {column for column, expr in query.outputs
                       if any(isinstance(leaf, AggregateRef) for leaf in references(expr))}
+        if query.above is not None or query.blocks is not None:      # texts tell rows apart, numbers are their values
+            return rows, [column for column, kind in query.columns if not kind.numeric]
         return rows, [column for column, _ in query.outputs if column not in aggregated]
 
     def explain(self, query: str, **options: Any) -> dict[str, Any]:
@@ -210,6 +219,18 @@ class Pipeline:
 
     def _shown(self, query_state: QueryState) -> dict[str, Any]:
         return requests.document(self.runtime, query_state, self.loop.sharer)
+
+
+def _refused(report: Mapping[str, Any]) -> ForebayError:
+    """What of an ingest could not be taken, and what was."""
+    texts = []
+    for refusal in report["refused"]:
+        of = f"stream {refusal['stream']}" if "stream" in refusal else f"relation {refusal['relation']}"
+        texts.append(f"{refusal['path']} of {of}: {refusal['reason']}")
+    more = f" (and {len(texts) - MOST_SAID} more)" if len(texts) > MOST_SAID else ""
+    taken = ", ".join(f"{name} {counts['rows'] + counts['late']:,} rows" for name, counts in report["streams"].items())
+    return failed("not-taken", f"not taken in: {'; '.join(texts[:MOST_SAID])}{more}",
+                  f"all else was taken in ({taken}); mend what is named, and ingest again")
 
 
 def _instant(given: Any, name: str) -> Any:

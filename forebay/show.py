@@ -114,7 +114,12 @@ def looked(document: Mapping[str, Any]) -> Document:
 
 
 def query(document: Mapping[str, Any]) -> Document:
-    return {**document, "effective": iso(document["effective"])}
+    return {**document, "effective": iso(document["effective"]), **_repeats(document)}
+
+
+def _repeats(document: Mapping[str, Any]) -> Document:
+    """What a join repeats; of a query that is only shown nobody has looked."""
+    return {"repeats": [{**one, "at": iso(one["at"])} for one in document["repeats"]]} if "repeats" in document else {}
 
 
 def folder(document: Mapping[str, Any]) -> Document:
@@ -138,7 +143,8 @@ def plans(document: Mapping[str, Any]) -> Document:
 
 
 def explained(document: Mapping[str, Any]) -> Document:
-    return {**document, "statistics": {**document["statistics"], "seen_at": iso(document["statistics"].get("seen_at"))}}
+    statistics = {**document["statistics"], "seen_at": iso(document["statistics"].get("seen_at"))}
+    return {**document, "statistics": statistics, **_repeats(document)}
 
 
 def stats(document: Mapping[str, Any]) -> Document:

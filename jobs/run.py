@@ -28,7 +28,8 @@ from jobs.batch.works import context_of, parsed, tried_works, works
 from jobs.engine import row_counts
 from jobs.expectations.findings import Finding
 from jobs.expectations.gate import STOPPED, Gate, StoppedLater
-from jobs.ingest import agreed, ingest, relations
+from jobs.ingest import agreed, behind, ingest, relations
+from jobs.ingest.silences import LONG
 from jobs.ledger import published
 from jobs.ledger.addresses import latest_path
 from jobs.ledger.entries import Batch, KeptState, LedgerEntry, QueryGroupPrices, TriedPlan
@@ -55,6 +56,7 @@ TASKS = "tasks"
 RELIED = ("streams/", "results/", "relations/", "shared/")
 
 Progress = Callable[[Mapping[str, Any]], None]
+Ahead = Callable[[int], None]          # how many boundaries are complete and have not run
 
 
 def _already_durable() -> None:
@@ -105,22 +107,27 @@ class Loop:
         self._is_behind = False             # whether more boundaries are complete than the batch at hand takes
 
     def run(self, to: int | None = None, flush: bool = False, limit: int | None = None,
-            progress: Progress = lambda _: None) -> dict[str, Any]:
-        """Every complete boundary, in INTERFACE's `run` shape."""
-        with held(self.pipe.pipeline.warehouse), repair.explaining(self.pipe):
-            return self._run(to, flush, limit, progress)
+            progress: Progress = lambda _: None, ahead: Ahead = lambda _: None) -> dict[str, Any]:
+        """Every complete boundary, in INTERFACE's `run` shape.
 
-    def _run(self, to: int | None, flush: bool, limit: int | None, progress: Progress) -> dict[str, Any]:
+        `progress` is told each boundary that has run, `ahead` before each batch how many are to.
+        """
+        with held(self.pipe.pipeline.warehouse), repair.explaining(self.pipe):
+            return self._run(to, flush, limit, progress, ahead)
+
+    def _run(self, to: int | None, flush: bool, limit: int | None, progress: Progress, ahead: Ahead) -> dict[str, Any]:
         pipe = self.pipe
         agreed.streams(pipe)
         self._check_tables()
         ran = self.recover()
+        if pipe.ledger.begun() is None:
+            behind.settle(pipe.pipeline, pipe.warehouse, pipe.clock())      # unless the last ingest came to it
         self.arrivals.look()
         self.statistics.begin()
         requests.synchronise(pipe)
         self.gate.check()
         try:
-            self._run_complete(ran, to, flush, limit, progress)
+            self._run_complete(ran, to, flush, limit, progress, ahead)
         except ForebayError as error:      # whatever stops it, what was committed becomes public
             self._publish()
             raise _with_published(error, ran) from error
@@ -134,7 +141,7 @@ class Loop:
                 "without_version": without_version, "decided": adaptations.age(pipe)}
 
     def _run_complete(self, ran: list[dict[str, Any]], to: int | None, flush: bool, limit: int | None,
-                      progress: Progress) -> None:
+                      progress: Progress, ahead: Ahead) -> None:
         """Batch after batch, until no boundary is complete; `ran` gets an entry for each."""
         pipe = self.pipe
         while limit is None or len(ran) < limit:
@@ -142,6 +149,7 @@ class Loop:
                 group = self.arrivals.next_group(to, flush, None if limit is None else limit - len(ran))
                 if not group:
                     break
+                ahead(self.arrivals.ahead if limit is None else min(self.arrivals.ahead, limit - len(ran)))
                 together = self.pace.together(group, self.chooser.coefficients)
                 self._is_behind = len(together) < len(group)
                 group = self.gate.admitted(together)
@@ -249,7 +257,15 @@ class Loop:
         number = last.batch.number + 1 if last else 0
         return Batch(number, boundaries, plans, relation_versions, states, {**state_versions, **their_versions},
                      sharing.groups, prices, parallel.parts, tried_plans,
-                     last.batch.sharing_past if last else SharingPast())
+                     last.batch.sharing_past if last else SharingPast(), self._passed_over(last, boundaries[0]))
+
+    def _passed_over(self, last: LedgerEntry | None, boundary: int) -> tuple[tuple[int, int], ...]:
+        """The spans of boundaries that never run, with the one before this boundary if there is one."""
+        if last is None:
+            return ()
+        first, before = last.last_boundary + self.pipe.pipeline.batch, boundary - self.pipe.pipeline.batch
+        is_long = (before - first) // self.pipe.pipeline.batch + 1 >= LONG
+        return (*last.batch.passed_over, (first, before)) if is_long else last.batch.passed_over
 
     def _tried(self, last: LedgerEntry | None, names: Iterable[str]) -> tuple[dict[str, TriedPlan], dict[str, int]]:
         """The plans to try beside those in force, and the versions of their state; one whose state is damaged is none.
@@ -480,9 +496,11 @@ def report(pipe: OpenPipeline, batch: Batch, answered: Answered, failing: list[F
     def unexpected(t: int) -> list[str]:
         return [f"{f.subject} expects {f.expectation}, observed: {f.observed}" for f in failing if f.boundary == t]
 
-    return [{"boundary": t, "seconds": seconds / len(batch.boundaries), "rows": rows.get(t, {}), "plans": plans(t),
-             "failed": messages_of_failures(t), "unexpected": unexpected(t)}
-            for t in batch.boundaries]
+    entries = [{"boundary": t, "seconds": seconds / len(batch.boundaries), "rows": rows.get(t, {}), "plans": plans(t),
+                "failed": messages_of_failures(t), "unexpected": unexpected(t)}
+               for t in batch.boundaries]
+    passed_over = batch.passed_over_before(pipe.pipeline.batch)
+    return [{**entries[0], "passed_over": passed_over}, *entries[1:]] if passed_over else entries
 
 
 def _with_published(error: ForebayError, ran: Sequence[Mapping[str, Any]]) -> ForebayError:

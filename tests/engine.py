@@ -22,7 +22,7 @@ from jobs.engine.tasks import Tasks
 from jobs.engine.work import Sent, TaskOrder, TaskResult, perform, prepare, write_file
 from jobs.storage import tables
 from optimizer.plan.division import boundary_runs, may_divide_boundaries, whole_groups
-from optimizer.plan.final import final
+from optimizer.plan.final import published
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.model import Plan
 from optimizer.plan.operators.operator import Run
@@ -228,7 +228,7 @@ def _answers(asked: Ask, outcomes: list[TaskResult]) -> dict[int, pa.Table]:
         con.register("partials", pa.concat_tables([o.partials for o in outcomes if o.partials is not None]))
         con.register("due", pa.table({"_t": pa.array(asked.boundaries, pa.int64())}))
         try:
-            rows = kernel.table(con, final(Lowering(shape(query), asked.plan, narrow=False)))
+            rows = kernel.table(con, published(Lowering(shape(query), asked.plan, narrow=False), asked.boundaries))
         except kernel.Error as error:
             if not kernel.about_data(error):
                 raise

@@ -6,8 +6,9 @@ from forebay.text.answering import answers, queries, query, result
 from forebay.text.cases import tested
 from forebay.text.checking import expectations, facts, rebuilt, released, tracked, verified
 from forebay.text.folder import applied, checked, planned
-from forebay.text.layout import Text, line, progress, table, visible
+from forebay.text.layout import Text, line, table, visible
 from forebay.text.planning import explained, plans, stats
+from forebay.text.run_progress import progress
 from forebay.text.running import adapted, age_of_decisions, ingested, next_boundary, ran
 from forebay.text.standing import status
 

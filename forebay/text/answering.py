@@ -88,6 +88,8 @@ def query(document: Mapping[str, Any]) -> Text:
             line(out, f"  error       {visible(document['error'])}")
         for row in document["sql"].strip().splitlines():
             line(out, "  | " + visible(row))
+        for one in document.get("repeats") or ():
+            line(out, visible(f"  note        {one['message']}"))
         for reader, code in _readers(document):
             line(out, f"  {reader:<10}  {visible(code)}")
     return text

@@ -1,12 +1,8 @@
-"""How documents are laid out: lines, tables, a line of progress; control characters never reach the terminal."""
+"""How documents are laid out: lines and tables; control characters never reach the terminal."""
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TextIO
-
-from forebay import show
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -47,25 +43,3 @@ def visible(value: str) -> str:
     """Control characters of a value must not steer the terminal."""
     return value if value.isprintable() else "".join(
         c if c.isprintable() else c.encode("unicode_escape").decode() for c in value)
-
-
-@contextmanager
-def progress(what: str) -> Iterator[Callable[[Mapping[str, Any]], None]]:
-    """A line on the terminal that counts boundaries; nothing where stderr is no terminal."""
-    if not sys.stderr.isatty():
-        yield lambda entry: None
-        return
-    from rich.console import Console
-    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
-
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
-    with Progress(*columns, console=Console(file=sys.stderr), transient=True) as bar:
-        task = bar.add_task(what, total=None)
-        count = 0
-
-        def count_boundary(entry: Mapping[str, Any]) -> None:
-            nonlocal count
-            count += 1
-            bar.update(task, description=f"{what}: {count} boundaries, the last {show.iso(entry['boundary'])}")
-
-        yield count_boundary

@@ -4,7 +4,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TextIO
 
-from forebay.text.layout import Text, line, table
+from forebay.text.layout import Text, line, table, visible
 
 FIGURES = {"predicted_s": "predicted s", "deviation_s": "± s", "paper_cost": "paper's cost", "state_rows": "state rows"}
 LEGEND = {
@@ -24,6 +24,8 @@ def explained(document: Mapping[str, Any], every: bool = False, statements: bool
     def text(out: TextIO) -> None:
         line(out, f"{document['chosen']}: {document['summary']}")
         line(out, f"{document['why']}\n")
+        for one in document["repeats"]:
+            line(out, visible(f"note: {one['message']}") + "\n")
         line(out, str(document["tree"]).rstrip() + "\n")
         shown, hidden = _shown(document, every)
         present = {key for candidate in shown for key, figure in candidate.items() if figure is not None}

@@ -48,6 +48,11 @@ def ran(document: Mapping[str, Any]) -> Text:
             rows.append((e["boundary"], f"{e['seconds']:.2f}", new_rows or "none", plans_))
         if rows:
             table(out, ("boundary", "seconds", "new rows", "plans"), rows, (False, True, False, False))
+        for e in entries:
+            if e.get("passed_over"):
+                count, at = e["passed_over"], e["boundary"]
+                line(out, f"{count:,} boundaries before {at} were passed over: no row came, and each answer repeats "
+                          "the one before")
         for failure in document["failed"]:
             name, message = failure["query"], visible(failure["message"])
             line(out, f"query {name} failed at {failure['boundary']}: {message}")

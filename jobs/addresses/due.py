@@ -3,6 +3,7 @@ query is due, whether its answer had rows or none."""
 from __future__ import annotations
 
 from jobs.batch.works import parsed
+from jobs.ledger import passed
 from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.ledger.queries import from_boundary, in_order, queries_at
 
@@ -18,11 +19,12 @@ def published_in(pipe: OpenPipeline, after: int, upto: int) -> dict[str, list[in
     moments = {from_boundary(change) for change in in_order(changes) if change.action in CHANGING}
     starts = sorted({begin, *(moment for moment in moments if begin < moment <= upto)})
     due: dict[str, list[int]] = {}
+    spans = passed.spans(pipe.ledger)
     for start, end in zip(starts, [*starts[1:], upto + 1]):
         for name, state in queries_at(changes, start).items():
             if state.is_active:
                 query = parsed(state.sql, pipe.catalog)
-                multiples = range(-(-start // query.every) * query.every, end, query.every)
+                multiples = passed.multiples(query.every, start, end, spans)
                 if boundaries := [t for t in multiples if query.due(t)]:
                     due.setdefault(name, []).extend(boundaries)
     return due

@@ -20,7 +20,7 @@ from jobs.engine.partials import PartialsGrouping
 from jobs.ledger.entries import Batch
 from jobs.storage import places
 from optimizer.plan.division import whole_groups
-from optimizer.plan.final import final
+from optimizer.plan.final import published
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.model import Plan
 from optimizer.plan.operators.join import group_columns
@@ -30,8 +30,10 @@ from optimizer.query.shape import shape
 
 @lru_cache(maxsize=4096)
 def groupings(query: Query) -> Mapping[int, PartialsGrouping]:
-    """By what its partials can be divided; a query without GROUP BY has few."""
-    keys = () if query.returns_rows else group_columns(shape(query))
+    """By what its partials can be divided; a query without GROUP BY has few, and what is asked above an answer is asked
+    of all of its rows.
+    """
+    keys = () if query.returns_rows or query.above is not None else group_columns(shape(query))
     return {0: PartialsGrouping(keys, ("_t",), summed(query))} if keys else {}
 
 
@@ -51,7 +53,7 @@ def last_statement(con: kernel.Connection, query: Query, plan: Plan, due: tuple[
     con.execute("CREATE TEMP VIEW partials AS SELECT same._t, computed.* EXCLUDE (_t) "
                 "FROM computed JOIN same ON computed._t = same._of")
     con.register("due", pa.table({"_t": pa.array(due, pa.int64())}))
-    return final(Lowering(shape(query), plan, narrow=False))
+    return published(Lowering(shape(query), plan, narrow=False), due)
 
 
 def merge(context: Context, batch: Batch, work: QueryWork) -> QueryMerge:

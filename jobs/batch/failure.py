@@ -25,8 +25,10 @@ from optimizer.plan.failing import FAILING_ROW, ExpressionOnRows, expressions_on
 from optimizer.plan.final import failing_groups
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.model import PLAIN, named
+from optimizer.plan.nested.words import fallible
 from optimizer.plan.program import BEGINNING, Columns
 from optimizer.plan.wording import as_written
+from optimizer.query.blocks import Rowset
 from optimizer.query.shape import shape
 from optimizer.time import iso
 
@@ -60,8 +62,21 @@ def explained(context: Context, batch: Batch, work: QueryWork, message: str, pre
     if work.plan.place == "jvm":      # its files are none that the kernel may read
         return message
     message = _readable(message)
+    if work.query.blocks is not None:
+        return _of_blocks(work.query.blocks, message)
     where, = context.tasks.map(_WhereItFails(message), [_order(context, batch, work, previous)])
+    if where is None and work.query.above is not None:
+        return _of_blocks(work.query.above, message)
     return where or message
+
+
+def _of_blocks(rows: Rowset, message: str) -> str:
+    """In which of several SELECTs it was is not followed; what can fail in them is named."""
+    expressions = fallible(rows)
+    if not expressions:
+        return message
+    which = expressions[0] if len(expressions) == 1 else f"one of {', '.join(expressions)}"
+    return f"{which} fails on a row that the answer needs ({message})"
 
 
 def _order(context: Context, batch: Batch, work: QueryWork, previous: int) -> FailureOrder:

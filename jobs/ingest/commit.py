@@ -71,6 +71,37 @@ def commit(pipeline: Pipeline, warehouse: Warehouse, name: str, inputs: Sequence
     _finish(warehouse, name, record)
 
 
+@dataclass(frozen=True)
+class Departure:
+    """Rows that leave a stream for its quarantine: the files that had them, those with what is left, the rows set
+    aside, how many, and the first and last event time that are left (None: no row is).
+    """
+
+    old: tuple[File, ...]
+    staying: tuple[File, ...]
+    aside: File
+    rows: int
+    span: tuple[int, int] | None
+
+
+def depart(warehouse: Warehouse, name: str, departure: Departure, clock: int) -> None:
+    """Rows leave the stream and are in its quarantine, as an ingest of its own: after a crash it is finished, or taken
+    back.
+    """
+    stream = warehouse.latest(f"streams/{name}")
+    number = stream.transaction(APPLICATION) + 1
+    first, last = departure.span or (None, None)
+    row = Record(name, intake.DEPARTURE, f"{intake.DEPARTURE}:{number}", 0, 0, "", -departure.rows, 0, departure.rows,
+                 number, clock, first_event=first, last_event=last)
+    record = {"ingest": number, "files": [asdict(row)], "quarantine": [asdict(departure.aside)],
+              "left": [asdict(file) for file in departure.old]}
+    failpoints.at("ingest.before-depart")
+    stream.commit(departure.staying, [file.path for file in departure.old], (APPLICATION, number),
+                  {METADATA: json.dumps(record)})
+    failpoints.at("ingest.after-depart")
+    _finish(warehouse, name, record)
+
+
 def recover(warehouse: Warehouse, streams: Iterable[str]) -> list[str]:
     """Finishes what a crash left undone after a stream table's commit; names the streams."""
     return [name for name in streams if _recovered(warehouse, name)]
@@ -107,7 +138,11 @@ def _are_files_whole(warehouse: Warehouse, name: str, version: int, record: Mapp
 def _undo(warehouse: Warehouse, name: str, version: int, record: Mapping[str, Any]) -> None:
     """Takes the ingest back: its inputs are not known to the ledger, so the next ingest takes them again."""
     number, stream = record["ingest"], warehouse.latest(f"streams/{name}")
-    _take_out(stream, delta_log.read(stream.path, version).added)
+    left = [File(**file) for file in record.get("left", ())]
+    present = {file.path for file in stream.files()}
+    added = [path for path in delta_log.read(stream.path, version).added if path in present]
+    if added or left:
+        stream.commit([file for file in left if file.path not in present], added)
     if record["quarantine"] and tables.exists(warehouse.path("quarantine", name)):
         _take_out(warehouse.latest(f"quarantine/{name}"), [f["path"] for f in record["quarantine"]])
     intake.files_table(warehouse).commit(transaction=(application(name), number))

@@ -5,7 +5,7 @@ It decides no boundary and runs no query.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import groupby
 from typing import Any
@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from jobs.ingest import behind
 from jobs.ingest import register as intake
 from jobs.ingest import sources
 from jobs.ingest.commit import APPLICATION, LandedInput, commit, recover, stream_table
@@ -22,7 +23,7 @@ from jobs.ingest.row_rules import Rules, rules
 from jobs.pipeline.lines import suggest
 from jobs.pipeline.model import Pipeline, Stream
 from jobs.pipeline.warehouse import Warehouse
-from jobs.storage import places
+from jobs.storage import places, tables
 from optimizer.errors import ForebayError
 
 __all__ = ["ingest", "now", "recover"]
@@ -51,9 +52,31 @@ def ingest(pipeline: Pipeline, warehouse: Warehouse, last_begun: int | None, tas
     recover(warehouse, pipeline.streams)
     sources.clear(pipeline)
     try:
-        return _take(pipeline, warehouse, last_begun, tasks, _given(pipeline, only), clock, expected)
+        given = _given(pipeline, only)
+        before = _ingests(warehouse, pipeline.streams)
+        report = _take(pipeline, warehouse, last_begun, tasks, given, clock, expected)
     finally:
         sources.clear(pipeline)
+    if last_begun is not None:
+        return report
+    return _settled(report, behind.settle(pipeline, warehouse, clock()), before)
+
+
+def _ingests(warehouse: Warehouse, streams: Iterable[str]) -> dict[str, int]:
+    """The number of the last ingest of each stream that has a table."""
+    stored = [name for name in streams if tables.exists(warehouse.path("streams", name))]
+    return {name: warehouse.latest(f"streams/{name}").transaction(APPLICATION) for name in stored}
+
+
+def _settled(report: dict[str, Any], gone: Sequence[behind.Gone], before: Mapping[str, int]) -> dict[str, Any]:
+    """The report, with rows of this ingest that were too old counted as quarantined; a note tells of all of them."""
+    counts = {name: dict(of_stream) for name, of_stream in report["streams"].items()}
+    for leaving in gone:
+        fresh = sum(rows for ingest, rows in leaving.rows.items() if ingest > before.get(leaving.stream, -1))
+        if leaving.stream in counts:
+            counts[leaving.stream]["rows"] -= fresh
+            counts[leaving.stream]["quarantined"] += fresh
+    return {**report, "streams": counts, "notes": [*report["notes"], *(leaving.note for leaving in gone)]}
 
 
 def _given(pipeline: Pipeline, only: Mapping[str, Sequence[Any]] | None) -> dict[str, list[IngestInput]]:

@@ -24,6 +24,10 @@ from optimizer.expression.casting import sql_type
 from optimizer.expression.dialect import identifier, string
 
 NEVER = -(2**62)                       # a last boundary before every row's
+CHANGED = ("its content changed since it was taken in under this name, and its rows would count twice; three ways out: "
+           "put the new rows into a file of another name; put the file back as it was; write `changed_files: add` into "
+           "the stream's source, which takes a changed file in whole once more (`replace`, its rows in the place of "
+           "those before, is not there yet)")
 
 
 @dataclass(frozen=True)
@@ -86,6 +90,8 @@ def _land(item: LandOrder) -> Landed:
     source = replace(item.input, size=size, modified=modified, digest=item.input.digest or _digest(item))
     if source.digest in item.known_digests:
         return Landed(source, came_before=True)
+    if source.digest and item.known_digests and _refuses_changes(item):
+        return Landed(source, refused=CHANGED)
     con = kernel.shared()
     try:
         landed = _judge_and_write(con, item, source)
@@ -96,6 +102,12 @@ def _land(item: LandOrder) -> Landed:
         raise BrokenFile("it changed while it was read")
     failpoints.at("ingest.after-land")
     return landed
+
+
+def _refuses_changes(item: LandOrder) -> bool:
+    """Other kinds of input have names of which the content is another each time, as a topic's."""
+    source = item.stream.source
+    return item.input.kind == "files" and (source is None or source.changed_files == "refuse")
 
 
 class _RowCount(NamedTuple):
@@ -130,10 +142,10 @@ def _judge_and_write(con: Connection, item: LandOrder, source: IngestInput) -> L
         events = min(count.first_event for count in good), max(count.last_event for count in good)
         lies_by_boundary = first == last or not bad and len(good) == 1 and good[0].ordered
         order = "" if lies_by_boundary else "ORDER BY _boundary"
-        file = _write(con, item.root, f"{_good_rows(judged, item, bad > 0)} {order}")
+        file = write_rows(con, item.root, f"{_good_rows(judged, item, bad > 0)} {order}")
         landed = replace(landed, events=events, boundaries=(first, last), good=file)
         failpoints.at("ingest.after-good")
-    return replace(landed, bad=_write(con, item.aside, _bad_rows(judged, item))) if bad else landed
+    return replace(landed, bad=write_rows(con, item.aside, _bad_rows(judged, item))) if bad else landed
 
 
 _COUNTS = """SELECT reason, late, count(*), min(event), max(event), min(boundary), max(boundary), bool_and(ordered)
@@ -197,7 +209,7 @@ def _bad_rows(judged: str, item: LandOrder) -> str:
         make_timestamptz({item.now}) AS _at FROM ({judged}) WHERE reason IS NOT NULL"""
 
 
-def _write(con: Connection, root: str, sql: str) -> File:
+def write_rows(con: Connection, root: str, sql: str) -> File:
     name = tables.unique("rows")
     with disk.writing(root), places.draft(root) as here:
         path = os.path.join(here, name)

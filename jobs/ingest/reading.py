@@ -88,7 +88,7 @@ def _parquet(con: Connection, item: IngestInput, sensitive: frozenset[str], part
     rows = file
     if part is not None:
         rows = f"(SELECT * FROM {file} WHERE file_row_number >= {part[0]} AND file_row_number < {part[1]})"
-    return InputRows(rows, columns, _row(columns, sensitive), string(item.name))
+    return InputRows(rows, columns, row_as_json(columns, sensitive), string(item.name))
 
 
 def _distinct_in(con: Connection, item: IngestInput, names: Sequence[str]) -> None:
@@ -116,7 +116,8 @@ def _csv(con: Connection, item: IngestInput, declared: tuple[str, ...], sensitiv
         if survey.stray or _filled(con, texts.rows(path, len(names), dialect), len(names)) != survey.lines - 1:
             _filled(con, texts.strict_rows(path, len(names), dialect), len(names))
     columns = {name: (f"c{i}", "VARCHAR") for i, name in named.items()}
-    row = f"CASE WHEN line IS NULL THEN {_row(columns, sensitive)} ELSE {_hidden('to_json(line)', sensitive)} END"
+    row = (f"CASE WHEN line IS NULL THEN {row_as_json(columns, sensitive)} "
+           f"ELSE {_hidden('to_json(line)', sensitive)} END")
     ignored = "its first column has no name, as an index has, and is left out" if len(named) < len(names) else ""
     return InputRows("found", columns, row, string(item.name), "reason", ignored=ignored)
 
@@ -213,7 +214,7 @@ def _hidden(text: str, sensitive: frozenset[str]) -> str:
     return "to_json('***')" if sensitive else text
 
 
-def _row(columns: Mapping[str, tuple[str, str]], sensitive: frozenset[str]) -> str:
+def row_as_json(columns: Mapping[str, tuple[str, str]], sensitive: frozenset[str]) -> str:
     """A row as JSON, under the names as they stand in the file; what JSON numbers cannot hold is text."""
     def value(name: str, sql: str, kind: str) -> str:
         if name in sensitive:

@@ -19,6 +19,7 @@ from jobs.storage.tables import Table
 from optimizer.expression.dialect import string
 from optimizer.time import instant
 
+DEPARTURE = "behind"                   # kind of the record of rows that left a stream again, counted as fewer
 INGEST = "ingest"                      # under this name a stream's table says the number of its last ingest
 MANY = 32                              # files of this table that are read one by one; more are made one
 _INSTANTS = ("first_boundary", "last_boundary", "first_event", "last_event", "at")
@@ -85,10 +86,14 @@ def last(warehouse: Warehouse, stream: str, path: str) -> str | None:
 def watermarks(warehouse: Warehouse, streams: Collection[str]) -> dict[str, Watermark]:
     """Of these streams, by name; one without a row is not there.
 
-    Exact, since Delta's own file statistics are not: they keep milliseconds.
+    Exact, since Delta's own file statistics are not: they keep milliseconds. The record of a departure says how far the
+    rows go that are left; those before it still count some that are not.
     """
-    rows = _ask(warehouse, """SELECT stream, min(epoch_us(first_event)), max(epoch_us(last_event)), max(epoch_us("at"))
-        FROM files WHERE first_event IS NOT NULL GROUP BY stream""")
+    rows = _ask(warehouse, f"""SELECT stream, min(epoch_us(first_event)), max(epoch_us(last_event)), max(epoch_us("at"))
+        FROM files LEFT JOIN (
+            SELECT stream, max(ingest) AS since FROM files WHERE kind = {string(DEPARTURE)} GROUP BY stream
+        ) USING (stream)
+        WHERE first_event IS NOT NULL AND ingest >= coalesce(since, 0) GROUP BY stream""")
     return {stream: Watermark(*numbers) for stream, *numbers in rows if stream in streams}
 
 

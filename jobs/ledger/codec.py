@@ -53,6 +53,7 @@ def encode_entry(entry: LedgerEntry) -> str:
             "parts": batch.parts,
             "tried": _encode_tried(batch.tried),
             "sharing": _encode_past(batch.sharing_past),
+            **({"passed": batch.passed_over} if batch.passed_over else {}),
         },
         "states": encode_states(entry.states),
         "tables": dict(entry.table_versions),
@@ -62,10 +63,10 @@ def encode_entry(entry: LedgerEntry) -> str:
 
 
 def decode_entry(text: str) -> LedgerEntry:
-    """`shared`, `weighed`, `parts`, `tables`, `tried`, `spent` and `sharing` came later.
+    """`shared`, `weighed`, `parts`, `tables`, `tried`, `spent`, `sharing` and `passed` came later.
 
-    In older entries no queries share, tasks are as many as run at once, no table is vouched for, no plan is tried, and
-    no batch was held against prices of sharing.
+    In older entries no queries share, tasks are as many as run at once, no table is vouched for, no plan is tried, no
+    batch was held against prices of sharing, and every boundary was run.
     """
     entry = json.loads(text)
     batch = entry["batch"]
@@ -83,6 +84,7 @@ def decode_entry(text: str) -> LedgerEntry:
             parts=batch.get("parts", 0),
             tried=_decode_tried(batch.get("tried", {})),
             sharing_past=_decode_past(batch.get("sharing", {})),
+            passed_over=tuple((first, last) for first, last in batch.get("passed", ())),
         ),
         decode_states(entry["states"]),
         entry.get("tables", {}),

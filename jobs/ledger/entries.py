@@ -136,6 +136,13 @@ class Batch:
     parts: int = 0                                  # tasks that share one query's work; 0: as many as run at once
     tried: Mapping[str, TriedPlan] = field(default_factory=dict)      # by query, as they are before the batch
     sharing_past: SharingPast = SharingPast()       # with this batch, once it is committed
+    # spans of boundaries, first and last, that never run, so far: all are silent, and repeat the answers before them
+    passed_over: tuple[tuple[int, int], ...] = ()
+
+    def passed_over_before(self, batch: int) -> int:
+        """How many boundaries were passed over just before this batch; `batch` is the length of one."""
+        first, last = self.passed_over[-1] if self.passed_over else (0, 0)
+        return (last - first) // batch + 1 if last == self.boundaries[0] - batch else 0
 
     def group_of(self, query: str) -> str | None:
         """The group with which the query shares its work."""

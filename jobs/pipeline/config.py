@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from jobs.pipeline import document, forms
-from jobs.pipeline.document import KafkaKeys, PipelineKeys, RelationSource, SparkKeys
+from jobs.pipeline.document import KafkaKeys, PipelineKeys, RelationSource, SparkKeys, StreamSource
 from jobs.pipeline.lines import Entry, at
 from jobs.pipeline.lines import document as yaml_document
 from jobs.pipeline.lines import refused
@@ -103,7 +103,7 @@ def _stream(name: str, keys: PipelineKeys, file: _File) -> Stream:
     source = _source(stream.source, ("streams", name, "source"), file) if stream.source else None
     return Stream(name, document.column_types(stream.columns), stream.event_time, stream.wait, stream.lateness,
                   stream.idle, stream.ahead, stream.keep, stream.unknown_columns, source,
-                  document.sensitive(stream.columns))
+                  document.sensitive(stream.columns), keys.behind if stream.behind is None else stream.behind)
 
 
 def _source(source: RelationSource, way: tuple[str, ...], file: _File) -> Source:
@@ -111,7 +111,8 @@ def _source(source: RelationSource, way: tuple[str, ...], file: _File) -> Source
     if kind == "kafka":
         return Source("kafka", place.topic, _kafka_options(place, (*way, "kafka", "options"), file))
     path = file.table(place, (*way, kind)) if kind == "delta" else file.reached(place, (*way, kind))
-    return Source(kind, path, source.options)
+    changed_files = source.changed_files if isinstance(source, StreamSource) else None
+    return Source(kind, path, source.options, changed_files or "refuse")
 
 
 def _kafka_options(kafka: KafkaKeys, way: tuple[str, ...], file: _File) -> dict[str, str]:

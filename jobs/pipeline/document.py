@@ -18,6 +18,9 @@ from optimizer.errors import ForebayError
 from optimizer.expression.types import TIMESTAMP, Type
 from optimizer.time import DAY
 
+BEHIND = ("how far before the newest row of any stream a row may be, as long as no boundary has begun; default: rows "
+          "before a gap of more than 100,000 boundaries without rows go to quarantine")
+
 
 class Keys(BaseModel):
     """A mapping of known keys; empty values count as not given."""
@@ -117,6 +120,16 @@ class StreamSource(RelationSource):
     PLACES: ClassVar[tuple[str, ...]] = (*RelationSource.PLACES, "kafka")
 
     kafka: KafkaKeys | None = None
+    changed_files: forms.ChangedFiles | None = Field(
+        None, description="what becomes of a file whose content changed under its name: refuse, or add it whole once "
+                          "more; default refuse")
+
+    @model_validator(mode="after")
+    def _check_changed_files(self) -> StreamSource:
+        kind, = self.places
+        if self.changed_files is not None and kind in ("delta", "kafka"):
+            raise problem("unknown-key", "is for files only", f"leave it out with {kind}", of=("changed_files",))
+        return self
 
 
 class StreamKeys(Keys):
@@ -130,6 +143,7 @@ class StreamKeys(Keys):
     idle: Limit = Field(
         None, description="wall time after which a silent stream no longer holds boundaries up; default: never")
     ahead: Length = Field(HOUR, description="how far an event time may be ahead of the clock; default 1 hour")
+    behind: forms.Reach | None = Field(None, description=BEHIND)
     keep: Limit = Field(None, description="how long rows and results stay; default: for ever")
     unknown_columns: forms.Policy = Field(
         "quarantine", description="what becomes of rows with columns that are not declared")
@@ -203,6 +217,7 @@ class PipelineKeys(Keys):
                           "default task with a schedule, else batch")
     cost_model: forms.CostModel = Field(
         "measured", description="what prices plans: seconds measured here, or the paper's equations; default measured")
+    behind: forms.Reach | None = Field(None, description=f"of streams that say nothing else: {BEHIND}")
     keep_versions: forms.PositiveLength = Field(
         7 * DAY, description="how long an older version of a table of answers can be read; default 7 days")
     tracking: forms.Tracking | None = Field(

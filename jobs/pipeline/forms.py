@@ -9,6 +9,7 @@ from pydantic import AfterValidator, BeforeValidator, PlainValidator, WithJsonSc
 from pydantic_core import PydanticCustomError
 
 from jobs.pipeline.lines import Text, suggest
+from jobs.pipeline.model import ENDLESS
 from optimizer.errors import ForebayError
 from optimizer.expression.types import ALIASES, NAMES, Type, parse_type
 from optimizer.names import NAME
@@ -21,6 +22,7 @@ _SEPARATOR = re.compile(r"[\x01-\x09\x0b\x0c\x0e-\x7f]")
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 _CRON = re.compile(r"([\d*/,A-Za-z#?L-]+\s+){4}[\d*/,A-Za-z#?L-]+")
 _CRON_NAMES = ("@hourly", "@daily", "@weekly", "@monthly", "@yearly")
+CHANGED_FILES = ("refuse", "add")
 STORES = ("http", "https", "sqlite", "postgresql", "mysql", "mssql")
 TRACKING = re.compile(rf"({'|'.join(STORES)})(\+\w+)?://\S+$")
 
@@ -101,6 +103,22 @@ def _positive(value: object) -> int:
 def _limit(value: object) -> int | None:
     """A duration, or None for ever."""
     return None if _text(value).lower() in _ENDLESS else _positive(value)
+
+
+def _reach(value: object) -> int:
+    """A duration, or longer than any."""
+    length = _limit(value)
+    return ENDLESS if length is None else length
+
+
+def _changed_files(value: object) -> str:
+    text = _text(value)
+    if text == "replace":
+        hint = "`refuse` (the default) leaves such a file out and says so, `add` takes it in whole once more"
+        raise problem("not-yet", "is 'replace', which Forebay does not know yet", hint)
+    if text not in CHANGED_FILES:
+        raise problem("bad-config", f"is {text!r}", suggest(text, CHANGED_FILES))
+    return text
 
 
 def _one_of(*words: str) -> BeforeValidator:
@@ -191,6 +209,9 @@ Length = Annotated[int, BeforeValidator(_duration), WithJsonSchema({
 PositiveLength = Annotated[int, BeforeValidator(_positive), _pattern(_LENGTH, "10 seconds")]
 Limit = Annotated[Union[int, None], BeforeValidator(_limit),
                   _pattern(f"{_LENGTH}|^({_any_case(_ENDLESS)})$", "30 days", "for ever")]
+Reach = Annotated[int, BeforeValidator(_reach),
+                  _pattern(f"{_LENGTH}|^({_any_case(_ENDLESS)})$", "30 days", "for ever")]
+ChangedFiles = Annotated[Literal["refuse", "add"], BeforeValidator(_changed_files)]
 Policy = Annotated[Literal["quarantine", "drop"], _one_of("quarantine", "drop")]
 Decide = Annotated[Literal["task", "batch"], _one_of("task", "batch")]
 When = Annotated[Literal["auto", "always", "never"], _one_of("auto", "always", "never")]

@@ -11,6 +11,7 @@ from optimizer.query.model import Catalog
 from optimizer.time import DAY
 
 HOUR = 3600 * 10**6
+ENDLESS = 2**62                        # a length that nothing exceeds, in microseconds
 
 
 @dataclass(frozen=True)
@@ -21,11 +22,16 @@ class Source:
     kind: str
     path: str
     options: Mapping[str, str] = field(default_factory=dict)
+    changed_files: str = "refuse"      # or `add`: what becomes of a file whose content changed under its name
 
 
 @dataclass(frozen=True)
 class Stream:
-    """Durations in microseconds; `idle` None: never idle; `keep` None: for ever."""
+    """Durations in microseconds; `idle` None: never idle; `keep` None: for ever.
+
+    `behind`: how far before the newest row of any stream a row may be while no boundary has begun; ENDLESS: any; None:
+    a long gap decides.
+    """
 
     name: str
     columns: Mapping[str, Type]
@@ -38,6 +44,7 @@ class Stream:
     unknown_columns: str = "quarantine"
     source: Source | None = None
     sensitive: frozenset[str] = frozenset()
+    behind: int | None = None
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,10 @@ from jobs.batch.works import parsed
 from jobs.ingest import register as intake
 from jobs.ingest import relations
 from jobs.ingest.register import Watermark
+from jobs.ingest.silences import LONG, Silence, long_silences
 from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.ledger.queries import QueryState, next_change, queries_at
+from jobs.requests.passing import ActiveQuery, Passing, passings
 from optimizer.query.model import Query
 
 GROUP_BOUNDARIES = 240       # boundaries of one batch at most: each is a statement more in its programs
@@ -65,10 +67,13 @@ class Arrivals:
         self.pipe = pipe
         self._watermarks: Mapping[str, Watermark] = {}
         self._versioned: frozenset[str] = frozenset()      # relations known to have a version: they never lose it
+        self._silences: dict[frozenset[str], list[Silence]] = {}      # by streams that are read
+        self.ahead = 0      # boundaries that are complete and not begun, as of the last `next_group`
 
     def look(self) -> None:
         """Reads how far rows have come; only an ingest changes it, and none can run while the pipeline is held."""
         self._watermarks = intake.watermarks(self.pipe.warehouse, self.pipe.pipeline.streams)
+        self._silences = {}
 
     def newest(self, stream: str) -> int | None:
         """The greatest event time of a stream; None where it has no row."""
@@ -107,8 +112,27 @@ class Arrivals:
         last = min(last, to) if to is not None else last
         change = next_change(pipe.ledger.all_changes(), first)
         last = min(last, change - step) if change is not None else last
+        last = last // step * step
+        passed = self._passings(first, last)
+        spared = sum((each.last - each.first) // step for each in passed)
+        self.ahead = max((last - first) // step + 1, 0) - spared
+        if passed and passed[0].first == first:
+            return (passed[0].last,)
+        last = passed[0].first - step if passed else last
         most = 1 if pipe.engine == "jvm" else min(GROUP_BOUNDARIES, limit or GROUP_BOUNDARIES)
         return tuple(range(first, last + 1, step)[:most])
+
+    def _passings(self, first: int, last: int) -> list[Passing]:
+        """The boundaries of long silences that need not run; streams are looked into where there may be one."""
+        pipe, step = self.pipe, self.pipe.pipeline.batch
+        if (last - first) // step < LONG:
+            return []
+        streams = frozenset(read_streams(pipe, first))
+        if streams not in self._silences:
+            self._silences[streams] = long_silences(pipe.warehouse, streams, step, first)
+        in_force = [ActiveQuery(parsed(state.sql, pipe.catalog), state.since or 0)
+                    for state in active(pipe, first).values()]
+        return passings(self._silences[streams], in_force, first, last, step)
 
     def _complete_until(self, boundary: int, flush: bool) -> int:
         """The last complete boundary, seen from this one.

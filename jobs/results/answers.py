@@ -4,7 +4,7 @@ Changes nothing and needs no Spark.
 """
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -15,12 +15,14 @@ from jobs.addresses.columns import schema_of
 from jobs.batch.works import parsed
 from jobs.engine import kernel
 from jobs.ingest import agreed, relations
+from jobs.ledger import passed
 from jobs.ledger import published as publications
 from jobs.ledger.addresses import address
 from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.ledger.queries import ADOPT, DECIDE, QueryState, address_of, in_order, queries_at
 from jobs.maintenance import integrity, repair, retention
 from jobs.requests import requests
+from jobs.results import repeats
 from jobs.storage import places, tables
 from jobs.verify import recompute as oracle
 from jobs.verify.sql import Table
@@ -52,6 +54,8 @@ def stream(pipe: OpenPipeline, name: str, at: int | None = None, every: bool = F
         gone = retention.gone(pipe, query_state)
         if gone:
             available += f", and those before {iso(boundaries[0] if boundaries else gone)} have left by `keep`"
+        if any(first <= at <= last for first, last in passed.spans(pipe.ledger)):
+            available = f"a long silence was passed over there, and every answer repeats the one before; {available}"
         raise ForebayError("unknown-boundary", f"no answer of {name!r} is published at {iso(at)}; {available}",
                            hint="`forebay result NAME --all` shows what there is")
     if not every and boundaries:
@@ -82,7 +86,8 @@ def _batches(pipe: OpenPipeline, query_state: QueryState, boundaries: list[int],
             f"UNION ALL BY NAME SELECT * FROM read_parquet({kernel.files(con, files)}, union_by_name = true)")
     at_boundaries = f"epoch_us(boundary) IN ({', '.join(map(str, boundaries))})"
     limit = "" if most is None else f" LIMIT {most}"
-    batches = kernel.batches(con, f"SELECT {columns} FROM ({rows}) AS q WHERE {at_boundaries} ORDER BY ALL{limit}")
+    order = _order(query, schema.names)
+    batches = kernel.batches(con, f"SELECT {columns} FROM ({rows}) AS q WHERE {at_boundaries} ORDER BY {order}{limit}")
     first = next(batches, None)      # here, so that an error comes before anything is written
 
     def typed_batches() -> Iterator[pa.RecordBatch]:
@@ -93,6 +98,13 @@ def _batches(pipe: OpenPipeline, query_state: QueryState, boundaries: list[int],
                 yield batch.cast(schema)
 
     return pa.RecordBatchReader.from_batches(schema, typed_batches())
+
+
+def _order(query: Query, names: Sequence[str]) -> str:
+    """By boundary, then as the query's ORDER BY says, then by all columns."""
+    own = [f"{identifier(name)} {'DESC' if descending else 'ASC'} NULLS {'FIRST' if nulls_first else 'LAST'}"
+           for name, descending, nulls_first in query.order]
+    return ", ".join([identifier(names[0]), *own, *map(identifier, names[1:])])
 
 
 def _files(pipe: OpenPipeline, table: str, boundaries: list[int]) -> tuple[Any, ...]:
@@ -129,8 +141,8 @@ def segments(pipe: OpenPipeline, name: str) -> list[tuple[QueryState, list[int]]
         query_state = queries_at(changes, start).get(name)
         if query_state and query_state.is_active:
             query = parsed(query_state.sql, pipe.catalog)
-            first_multiple = -(-start // query.every) * query.every
-            due = [t for t in range(first_multiple, end, query.every) if query.due(t)]
+            multiples = passed.multiples(query.every, start, end, passed.spans(pipe.ledger))
+            due = [t for t in multiples if query.due(t)]
             spans.append((query_state, due))
     return spans
 
@@ -145,7 +157,9 @@ def explain(chooser: Chooser, query: str, statistics: Mapping[str, Any] | None =
     query_state = queries_at(pipe.ledger.all_changes()).get(query)
     explained = parsed(query_state.sql if query_state else query, pipe.catalog)
     decision, observed = chooser.considered(explained, query_state, statistics, cost_model)
-    return {"query": query, **renderer.document(explained, decision, chooser.shown(explained, observed, statistics))}
+    repeated = repeats.repeated(chooser.statistics, explained, query if query_state else None)
+    return {"query": query, **renderer.document(explained, decision, chooser.shown(explained, observed, statistics)),
+            "repeats": [one.document() for one in repeated]}
 
 
 def verify(pipe: OpenPipeline, name: str | None = None, engine: str = "duckdb") -> dict[str, Any]:

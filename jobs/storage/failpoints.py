@@ -13,14 +13,14 @@ from optimizer.errors import ForebayError
 NAMES = frozenset({
     "ingest.before-land", "ingest.after-good", "ingest.after-land", "ingest.before-stream", "ingest.after-stream",
     "ingest.before-quarantine", "ingest.after-quarantine", "ingest.before-files", "ingest.after-files",
-    "ingest.before-recover", "ingest.after-recover", "ingest.after-stage", "request.before-commit",
-    "request.after-commit", "batch.before-mark", "batch.after-mark", "batch.before-intent", "batch.after-intent",
-    "batch.after-tasks", "batch.before-state", "batch.before-table", "batch.after-table", "batch.after-state",
-    "batch.after-results", "batch.before-commit", "batch.after-commit", "batch.after-discard", "recover.before",
-    "recover.after", "compact.before", "compact.after", "keep.before", "keep.after", "relations.before-write",
-    "relations.before-commit", "relations.after-commit", "address.before", "address.after-table",
-    "address.after-results", "address.after-latest", "address.after-boundaries", "address.set-aside",
-    "address.after-move"
+    "ingest.before-depart", "ingest.after-depart", "ingest.before-recover", "ingest.after-recover",
+    "ingest.after-stage", "request.before-commit", "request.after-commit", "batch.before-mark", "batch.after-mark",
+    "batch.before-intent", "batch.after-intent", "batch.after-tasks", "batch.before-state", "batch.before-table",
+    "batch.after-table", "batch.after-state", "batch.after-results", "batch.before-commit", "batch.after-commit",
+    "batch.after-discard", "recover.before", "recover.after", "compact.before", "compact.after", "keep.before",
+    "keep.after", "relations.before-write", "relations.before-commit", "relations.after-commit", "address.before",
+    "address.after-table", "address.after-results", "address.after-latest", "address.after-boundaries",
+    "address.set-aside", "address.after-move"
 })
 ACTIONS = ("kill", "raise", "exit")
 _passes: Counter[str] = Counter()

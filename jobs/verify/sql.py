@@ -5,12 +5,13 @@ By its own rules, sharing nothing with the planner.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 import sqlglot
 from sqlglot import exp
 
+from jobs.verify import blocks
 from jobs.verify.aggregates import AGGREGATES, aggregate
 from jobs.verify.scalar import translate
 from jobs.verify.text import parsed
@@ -80,7 +81,7 @@ class Plain:
     having: Typed | None
     outputs: tuple[tuple[str, Typed], ...]
     selects: tuple[tuple[str, exp.Expr], ...]
-    tree: exp.Select
+    tree: exp.Expr
 
     @property
     def fallible(self) -> bool:
@@ -112,7 +113,8 @@ def _read(text: str, tables: Mapping[str, Table], batch: int) -> _Read:
     windows: list[tuple[str, int, int]] = []
     body, every = _lift(straight(text), windows)
     tree = parsed(body)
-    assert isinstance(tree, exp.Select)
+    if not isinstance(tree, exp.Select) or blocks.is_nested(tree):
+        raise ForebayError("cannot-verify", "SELECTs within SELECTs and joins that are not inner have no rule here")
     sources, conditions = _from(tree, windows)
     using = [name for join in tree.args.get("joins") or [] for name in join.args.get("using") or []]
     scope = _Scope(sources, {s.alias: tables[s.name] for s in sources}, frozenset(name.name.lower() for name in using))
@@ -123,6 +125,13 @@ def _read(text: str, tables: Mapping[str, Table], batch: int) -> _Read:
 
 def as_written(text: str, tables: Mapping[str, Table], batch: int) -> Plain:
     """The query for Spark SQL, which needs no rule."""
+    windows: list[tuple[str, int, int]] = []
+    body, every = _lift(straight(text), windows)
+    tree = parsed(body)
+    if blocks.is_nested(tree):
+        sources = tuple(dict.fromkeys(replace(_source(table, windows), alias=table.name)
+                                      for table in blocks.tables_of(tree)))
+        return Plain(sources, every or _default_every(sources, batch), False, (), (), (), (), (), None, (), (), tree)
     read = _read(text, tables, batch)
     return Plain(read.sources, read.every, read.returns_rows, (), (), (), (), (), None, (), tuple(read.selects),
                  read.tree)
@@ -301,9 +310,14 @@ def _name(item: exp.Expr, scope: _Scope) -> str:
     if isinstance(item, exp.Column):
         return scope.find(item)[1]
     call = item.this if isinstance(item, exp.Filter) else item
-    word = re.split(r"\W", call.sql("spark").lower(), maxsplit=1)[0] or "expression"
+    word = _word(item)
     of_column = isinstance(call.this, exp.Column) and not isinstance(call.this.this, exp.Star)
     return f"{word}_{scope.find(call.this)[1]}" if of_column else word
+
+
+def _word(item: exp.Expr) -> str:
+    call = item.this if isinstance(item, exp.Filter) else item
+    return re.split(r"\W", call.sql("spark").lower(), maxsplit=1)[0] or "expression"
 
 
 def _groups(tree: exp.Select, selects: list[exp.Expr], scope: _Scope) -> list[exp.Expr]:
@@ -341,15 +355,31 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def spark_text(query: Plain, replaced: Mapping[str, str], extra: list[str]) -> str:
+def _nested_spark_text(query: Plain, replaced: Mapping[str, str], columns_of: Callable[[str], list[str]]) -> str:
+    def rows_of(table: exp.Table) -> exp.Expr:
+        return sqlglot.parse_one(replaced[table.name], read="databricks")
+
+    tree = blocks.with_rows(query.tree, rows_of, columns_of)
+    if isinstance(tree, exp.Select) and not any(isinstance(item, exp.Star) or isinstance(item.this, exp.Star)
+                                                for item in tree.selects):
+        tree.set("expressions", [item if item.alias or isinstance(item, exp.Column) else
+                                 exp.alias_(item, _word(item), quoted=True) for item in tree.selects])
+    return tree.transform(_rows_counted).sql("spark")
+
+
+def spark_text(query: Plain, replaced: Mapping[str, str], extra: list[str],
+               columns_of: Callable[[str], list[str]] = lambda name: []) -> str:
     """The user's own statement for Spark SQL: each FROM entry becomes the subquery `replaced[alias]`, `extra`
     conditions join WHERE.
     """
+    if blocks.is_nested(query.tree):
+        return _nested_spark_text(query, replaced, columns_of)
     tree = query.tree.copy()
     entries = [tree.args.get("from_") or tree.args["from"], *(tree.args.get("joins") or [])]
     for entry, source in zip(entries, query.sources):
         rows = sqlglot.parse_one(replaced[source.alias], read="databricks")
         entry.this.replace(exp.Subquery(this=rows, alias=exp.TableAlias(this=exp.to_identifier(source.alias))))
+    assert isinstance(tree, exp.Select)
     for condition in extra:
         tree = tree.where(sqlglot.parse_one(condition, read="databricks"))
     tree.set("expressions", [exp.alias_(e.copy(), name, quoted=True) for name, e in query.selects])

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from jobs.verify.sql import Plain, Source, Table, quoted, spark_text
+from jobs.verify.sql import MARK, Plain, Source, Table, quoted, spark_text
 from jobs.verify.types import kind_of
 
 FOR_EVER = 2**62
@@ -127,7 +127,8 @@ def in_spark(query: Plain, tables: Mapping[str, Table], t: int, previous: int) -
     replaced = {s.alias: _spark_source(s, query.returns_rows, tables[s.name], t) for s in query.sources}
     return spark_text(
         query, replaced,
-        _instant(query, previous, lambda what, i: f"`{query.sources[i].alias}`._{what}") if query.returns_rows else [])
+        _instant(query, previous, lambda what, i: f"`{query.sources[i].alias}`._{what}") if query.returns_rows else [],
+        lambda name: list(tables[MARK.sub(r"\2", name)].columns))
 
 
 def _spark_source(source: Source, rows: bool, table: Table, t: int) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from optimizer.choice.decide import Decision, Priced
 from optimizer.choice.explain_windows import described, graphs
-from optimizer.plan.final import final
+from optimizer.plan.final import published
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.model import KEEPING, PLAIN, Plan
 from optimizer.plan.program import BEGINNING
@@ -46,7 +46,7 @@ def sql(query: Query, plan: Plan, boundary: int = EXAMPLE) -> list[str]:
     texts = [f"CREATE TEMP {'TABLE' if relation.is_table else 'VIEW'} {relation.name} AS {relation.sql}"
              for relation in definitions]
     texts += [step.answer for step in statements.steps] + [write.sql for write in statements.writes]
-    texts += [] if query.returns_rows else [final(ctx)]
+    texts += [] if query.returns_rows else [published(ctx, (at,))]
     return [pretty(text, ctx.dialect) for text in texts]
 
 
@@ -136,6 +136,8 @@ def why(query: Query, decision: Decision) -> str:
     """The decision's reason, or why there was nothing to decide."""
     if query.returns_rows:
         return "joined rows are published as they are: nothing can be aggregated early"
+    if query.blocks is not None:
+        return "it is more than one SELECT of joined and grouped rows: computed from the windows' rows each time"
     if shape(query).whole:
         return "an aggregate of the query has no partial states: it is computed from the joined rows each time"
     return f"{decision.reason}; {decision.plan.keeping} is {KEEPING[decision.plan.keeping]}"

@@ -45,7 +45,8 @@ def cheapest(query: Query, price: Price, joined: Joined, forms: Forms = Forms(),
              refined: int = REFINED) -> tuple[Candidate, ...]:
     """Every name once, refused or in the cheapest form that was found."""
     query_shape = shape(query)
-    every_name = candidates(query) if len(query.inputs) <= ALL_NAMES else tuple(_near_best(query_shape, price))
+    has_few = len(query.inputs) <= ALL_NAMES or query.blocks is not None
+    every_name = candidates(query) if has_few else tuple(_near_best(query_shape, price))
     allowed = sorted((c.plan for c in every_name if c.refused is None), key=price)
     limit = refined if len(query.inputs) <= ALL_NAMES else min(refined, REFINED_OF_MANY)
     best: dict[str, Plan] = {}

@@ -57,7 +57,23 @@ class AggregateRef:
     type: Type
 
 
-Expr = Union[Column, Literal, Call, GroupRef, AggregateRef]
+@dataclass(frozen=True)
+class SubqueryRef:
+    """What the SELECT around it is told by its subquery number `index`."""
+
+    index: int
+    type: Type
+
+
+@dataclass(frozen=True)
+class OverRef:
+    """The value of the SELECT's window function (OVER) number `index`."""
+
+    index: int
+    type: Type
+
+
+Expr = Union[Column, Literal, Call, GroupRef, AggregateRef, SubqueryRef, OverRef]
 
 
 def walk(expr: Expr) -> Iterator[Expr]:

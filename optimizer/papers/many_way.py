@@ -110,7 +110,9 @@ def _beyond_the_equations(query: Query) -> tuple[str, ...]:
     query_shape, reasons = shape(query), []
     if query.returns_rows:
         reasons.append("joined rows are published, the equations aggregate them")
-    if query_shape.whole:
+    if query.blocks is not None:
+        reasons.append("it is more than one SELECT of joined and grouped rows, which the equations do not know")
+    elif query_shape.whole:
         reasons.append("an aggregate has no partial states, the equations update one for each joined tuple")
     has_extremes = any(measure.kind in ("min", "max") for measure in query_shape.measures)
     if has_extremes and any(i.window and i.window.kind != "landmark" for i in query.inputs):

@@ -4,18 +4,19 @@ One statement for any number of boundaries.
 """
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from optimizer.expression import dialect as d
 from optimizer.expression.decimals import quotient
 from optimizer.expression.expr import AggregateRef, Expr, GroupRef
 from optimizer.expression.scalar import fails, render, safe
 from optimizer.expression.types import TIMESTAMP, Type, decimal
 from optimizer.plan.lowering import Lowering, merged
+from optimizer.plan.nested.statement import FAILED, above
 from optimizer.plan.operators.join import failing, group_columns
 from optimizer.plan.wording import aggregate_as_written, as_written
 from optimizer.query.model import Aggregate
 from optimizer.query.shape import Shape, measure_of
-
-FAILED = "an expression of the query failed on a row of the answer (division by zero, overflow or a cast)"
 
 
 def final(ctx: Lowering, partials: str = "partials", due: str = "due", owner: tuple[str, ...] = ()) -> str:
@@ -37,6 +38,18 @@ def final(ctx: Lowering, partials: str = "partials", due: str = "due", owner: tu
         columns.append(f"CAST({value} AS {d.name(expr.type, ctx.dialect)}) AS {d.identifier(name, ctx.dialect)}")
     valued = f"SELECT {', '.join(inner)} FROM ({_merged(ctx, partials, due, owner)}) AS merged"
     return f"SELECT {', '.join(columns)} FROM ({valued}) AS valued WHERE {where}"
+
+
+def published(ctx: Lowering, due: Sequence[int]) -> str:
+    """What is published at these boundaries: the answer's rows, or what is asked above them, at each by itself."""
+    query = ctx.shape.query
+    if query.above is None:
+        return final(ctx)
+    rows = []
+    for t in due:
+        at_t = f"(SELECT * FROM answer WHERE boundary = {d.from_micros(f'CAST({t} AS BIGINT)', ctx.dialect)})"
+        rows.append(f"SELECT * FROM ({above(query, at_t, t, ctx.dialect)}) AS at_{t}")
+    return f"WITH answer AS ({final(ctx)}) {' UNION ALL '.join(rows)}"
 
 
 def failing_groups(ctx: Lowering, partials: str = "partials", due: str = "due") -> list[tuple[str, str]]:

@@ -115,7 +115,7 @@ def candidates(query: Query) -> tuple[Candidate, ...]:
     """Every name once: ≤ 2^m · 4 (INTERFACE, "A plan's name")."""
     query_shape = shape(query)
     m = len(query.inputs)
-    if query.returns_rows:
+    if query.returns_rows or query.blocks is not None:
         return (Candidate(_plan(query_shape, (False,) * m, "recompute")),)
     plans = [
         _plan(query_shape, digits, keeping)
@@ -204,7 +204,7 @@ def default(query: Query) -> Plan:
     """The rule until plans are priced: inputs aggregate early that bring no grouping attribute (they shrink to their
     join keys), everything recomputed from sets by pane; always right, never far off."""
     query_shape = shape(query)
-    if query.returns_rows or not all(mergeable(a) for a in query.aggregates):
+    if query.returns_rows or query_shape.whole:
         return candidates(query)[0].plan
     across = [m.expr for m in query_shape.measures if m.home is None and m.expr is not None]
     grouped = frozenset().union(*map(inputs, (*query.groups, *across)))

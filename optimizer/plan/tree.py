@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.model import Plan
+from optimizer.plan.nested.answer import AnswerOfBlocks
 from optimizer.plan.operators.answer import AnswerOperator, LateAggregate
 from optimizer.plan.operators.expire import ExpiringAnswer
 from optimizer.plan.operators.join import Join
@@ -34,6 +35,8 @@ ANSWERS: dict[str, type[AnswerOperator]] = {
 def operators(shape: Shape, plan: Plan) -> AnswerOperator:
     """The plan's tree, from the answer down to the scans."""
     inputs = tuple(_input(shape, plan, i) for i in range(len(plan.digits)))
+    if shape.query.blocks is not None:
+        return AnswerOfBlocks(LateAggregate(Join(inputs)))
     answer = JoinedRows if shape.query.returns_rows else ANSWERS[plan.keeping]
     return answer(LateAggregate(Join(inputs)))
 
@@ -79,7 +82,12 @@ def merge_files(ctx: Lowering, name: str, files: str, boundary: int, since: int 
 
 def tree_in_words(ctx: Lowering) -> list[str]:
     """A line for each operator, as `explain` shows the tree."""
-    return _lines(ctx, operators(ctx.shape, ctx.plan), "", "")
+    answer, query = operators(ctx.shape, ctx.plan), ctx.shape.query
+    if query.above is None:
+        return _lines(ctx, answer, "", "")
+    shown = ", ".join(name for name, _ in query.columns)
+    return [f"Published ({shown}): the other SELECTs, over the answer, at each boundary",
+            *_lines(ctx, answer, "└─ ", "   ")]
 
 
 def _input(shape: Shape, plan: Plan, i: int) -> InputOperator:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from optimizer.expression.expr import AggregateRef, Column, Expr, GroupRef
 from optimizer.expression.scalar import render
+from optimizer.query.blocks import ANSWER
 from optimizer.query.model import WINDOW_NAME, Aggregate, Query
 from optimizer.query.windows import Window
 from optimizer.time import span
@@ -17,7 +18,7 @@ def as_written(query: Query, expr: Expr) -> str:
     """`v.ms * 2`."""
     def leaf(part: Expr) -> str:
         if isinstance(part, Column):
-            return f"{query.inputs[part.input].alias}.{part.name}"
+            return part.name if part.input == ANSWER else f"{query.inputs[part.input].alias}.{part.name}"
         if isinstance(part, GroupRef):
             return as_written(query, query.groups[part.index])
         assert isinstance(part, AggregateRef)

@@ -6,16 +6,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from optimizer.expression.expr import AggregateRef, Call, Expr, GroupRef, Literal, inputs
-from optimizer.expression.types import STRING, Type
+from optimizer.expression.expr import AggregateRef, Call, Column, Expr, GroupRef, Literal, inputs
+from optimizer.expression.types import BIGINT, STRING, Type
+from optimizer.query.aggregate import HOLISTIC as HOLISTIC
+from optimizer.query.aggregate import Aggregate as Aggregate
+from optimizer.query.blocks import ANSWER, Rowset
 from optimizer.query.windows import Window
 
-MERGEABLE = ("count", "sum", "avg", "min", "max", "stddev_samp", "stddev_pop", "var_samp", "var_pop")
-# of two arguments, which are those of a call of "pair"
-PAIRED = ("corr", "covar_pop", "covar_samp", "regr_sxx", "regr_sxy", "regr_syy", "regr_slope", "regr_intercept",
-          "regr_r2")
-HOLISTIC = ("count_distinct", "median", "percentile", "percentile_disc", "bit_and", "bit_or", "bit_xor", "listagg",
-            *PAIRED)      # never aggregated early
+Printed = tuple[str, bool, bool]      # a column, whether it descends, whether NULLs come first
 
 
 @dataclass(frozen=True)
@@ -31,23 +29,6 @@ class Input:
     @property
     def is_stream(self) -> bool:
         return self.window is not None
-
-
-@dataclass(frozen=True)
-class Aggregate:
-    """`count` without argument is COUNT(*).
-
-    FILTER is folded into the argument as CASE WHEN … THEN argument END. `parameter` is percentile's.
-    """
-
-    function: str
-    argument: Expr | None
-    type: Type
-    parameter: float | None = None
-
-    def __post_init__(self) -> None:
-        if self.function not in MERGEABLE + HOLISTIC:
-            raise ValueError(f"aggregate {self.function!r}")
 
 
 @dataclass(frozen=True)
@@ -85,6 +66,11 @@ class Query:
     text: str
     # several windows: each input's is their envelope, and WINDOW_NAME is among the groups
     windows: tuple[NamedWindow, ...] = ()
+    # what one SELECT does not say: the answer is these rows, which are its groups, each with a number as the last
+    blocks: Rowset | None = None
+    # what is published are these rows, made of the answer to all the rest (its entry of FROM is Rows of input ANSWER)
+    above: Rowset | None = None
+    order: tuple[Printed, ...] = ()      # of what is printed; a table has none
 
     def __post_init__(self) -> None:
         if bool(self.windows) != (WINDOW_NAME in self.groups):
@@ -114,7 +100,20 @@ class Query:
 
     @property
     def columns(self) -> tuple[tuple[str, Type], ...]:
+        """Of what is published."""
+        if self.above is not None:
+            return self.above.columns
         return tuple((name, expr.type) for name, expr in self.outputs)
+
+
+ROW_NUMBER = "\x1frow"      # their last column: rows that are equal stay several
+
+
+def of_blocks(rows: Rowset, declared: tuple[Input, ...], every: int, text: str) -> Query:
+    """The query whose answer at t is these rows, of what the inputs' windows hold then."""
+    groups = (*(Column(ANSWER, name, kind) for name, kind in rows.columns), Column(ANSWER, ROW_NUMBER, BIGINT))
+    outputs = tuple((name, GroupRef(place, kind)) for place, (name, kind) in enumerate(rows.columns))
+    return Query(declared, (), (), (), groups, (), None, outputs, every, text, blocks=rows)
 
 
 @dataclass(frozen=True)

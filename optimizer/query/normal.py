@@ -38,6 +38,7 @@ def normal(query: Query) -> Query:
     return replace(
         query,
         text="",
+        order=(),
         inputs=tuple(replace(query.inputs[old], alias=f"i{new}") for new, old in enumerate(order)),
         groups=sorted_groups,
         equalities=tuple(sorted(equalities, key=repr)),

@@ -12,6 +12,7 @@ from itertools import chain
 
 from optimizer.expression.expr import Column, Expr, columns, inputs
 from optimizer.expression.types import BIGINT, Type
+from optimizer.query.blocks import InputRows, Rowset, columns_within, items_within
 from optimizer.query.model import HOLISTIC, Aggregate, Query
 
 SQUARABLE = 15      # digits: squares of longer decimals do not fit 38 digits with any margin
@@ -59,7 +60,7 @@ class Shape:
     @property
     def whole(self) -> bool:
         """Whether the aggregates are computed of the joined rows at once, since one of them has no partial states."""
-        return any(m.kind == "whole" for m in self.measures)
+        return self.query.blocks is not None or any(m.kind == "whole" for m in self.measures)
 
     def attribute(self, expr: Expr) -> tuple[int, Attribute] | None:
         """The attribute that holds this value, with its input."""
@@ -105,6 +106,8 @@ def mergeable(aggregate: Aggregate) -> bool:
 
 def shape(query: Query) -> Shape:
     """What the query asks of each input; see the head of this module."""
+    if query.blocks is not None:
+        return _of_blocks(query, query.blocks)
     wanted: list[Expr] = [e for e in query.groups if home(e) is not None]
     wanted += [side for pair in query.equalities for side in pair]
     measures = _measures(query)
@@ -125,6 +128,19 @@ def shape(query: Query) -> Shape:
             selections[i].append(selection)
     return Shape(query, tuple(tuple(of_input.values()) for of_input in attributes), tuple(map(tuple, selections)),
                  _keys(query, attributes), measures)
+
+
+def _of_blocks(query: Query, rows: Rowset) -> Shape:
+    """The columns that blocks read: each is an attribute, and nothing is joined or measured below them."""
+    input_by_number = {item.number: item.of.input for item in items_within(rows) if isinstance(item.of, InputRows)}
+    wanted: list[dict[Column, None]] = [{} for _ in query.inputs]
+    for column in columns_within(rows):
+        if column.input in input_by_number:
+            i = input_by_number[column.input]
+            wanted[i][Column(i, column.name, column.type)] = None
+    attributes = tuple(tuple(Attribute(f"a{i}_{place}", column) for place, column in enumerate(of_input))
+                       for i, of_input in enumerate(wanted))
+    return Shape(query, attributes, tuple(() for _ in query.inputs), (), ())
 
 
 def _keys(query: Query, attributes: list[dict[Expr, Attribute]]) -> tuple[tuple[tuple[int, Attribute], ...], ...]:

@@ -104,6 +104,8 @@ class Group:
 def alone(query: Query) -> str | None:
     """Why this query cannot share a work with others; None if it can."""
     whole = next((a.function for a in query.aggregates if not mergeable(a)), None)
+    if query.blocks is not None or query.above is not None:
+        return "it is more than one SELECT of joined and grouped rows"
     if query.windows:
         return "it has several windows of its own"
     if whole:

@@ -14,7 +14,7 @@ from optimizer.expression.coercion import bounded, coerce, mismatch, number
 from optimizer.expression.expr import AggregateRef, Call, Expr, Literal
 from optimizer.expression.functions.table import OPERATORS
 from optimizer.expression.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, Type
-from optimizer.query.model import PAIRED, Aggregate
+from optimizer.query.aggregate import PAIRED, Aggregate
 
 AGGREGATES = {
     "COUNT": "count",

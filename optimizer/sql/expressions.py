@@ -5,7 +5,8 @@ Every node type that is not listed here is refused.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Protocol
 
 from sqlglot import exp
 
@@ -84,12 +85,25 @@ VOLATILE = {
 }
 
 
+class Nested(Protocol):
+    """Reads what stands in an expression and is more than one: a SELECT, a window function."""
+
+    def subquery(self, node: exp.Expr, scope: Scope) -> Expr:
+        """(SELECT …), EXISTS (SELECT …) or x IN (SELECT …)."""
+
+    def over(self, node: exp.Expr, scope: Scope) -> Expr:
+        """function(…) OVER (…)."""
+
+
 @dataclass
 class Scope:
     """What names mean at one place of the query.
 
     `aggregates` collects them, None where they are not allowed (`place` says where that is). `aliases` are SELECT's
     names, for HAVING; an expression of `groups` comes before them. `column_offsets` collects where columns stand.
+
+    Of a SELECT among others: `numbers` are those of its inputs, where they do not count from 0; a name that is not
+    known here may be one of the SELECT `around` it, which `correlations` then collects; `nested` reads what is nested.
     """
 
     source: Source
@@ -101,6 +115,27 @@ class Scope:
     column_offsets: dict[Expr, int | None] = field(default_factory=dict)
     depth: int = 0
     groups: tuple[Expr, ...] = ()
+    numbers: tuple[int, ...] = ()
+    around: Scope | None = None
+    correlations: dict[Column, None] = field(default_factory=dict)
+    nested: Nested | None = None
+
+    def at(self, place: str, aggregates: dict[Aggregate, int] | None = None, aliases: dict[str, Expr] | None = None,
+           groups: tuple[Expr, ...] = ()) -> Scope:
+        """The same names at another place."""
+        return replace(self, place=place, aggregates=aggregates, aliases=aliases or {}, column_offsets={},
+                       groups=groups)
+
+    def number(self, place: int) -> int:
+        """By which number columns name the input at a place of `inputs`."""
+        return self.numbers[place] if self.numbers else place
+
+    def alias(self, number: int) -> str:
+        """What the text calls the input that columns name so; of the SELECT around too."""
+        for place, declared in enumerate(self.inputs):
+            if self.number(place) == number:
+                return declared.alias
+        return self.around.alias(number) if self.around else str(number)
 
     def error(self, code: str, message: str, node: exp.Expr, hint: str | None = None) -> ForebayError:
         return self.source.error(code, message, offset(node), hint)
@@ -131,7 +166,7 @@ def _grouping(node: exp.Expr, scope: Scope) -> Expr | None:
     if any(call.name.upper() in AGGREGATES for call in node.find_all(exp.Anonymous)):
         return None
     try:
-        expr = convert(node, Scope(scope.source, scope.inputs, scope.merged, scope.place, depth=scope.depth))
+        expr = convert(node, scope.at(scope.place))
     except ForebayError:
         return None
     if expr not in scope.groups and isinstance(expr, Column) and not node.args.get("table") and any(
@@ -153,6 +188,10 @@ def _reader(node: exp.Expr) -> Callable[[exp.Expr, Scope], Expr]:
 
 
 def _refused(node: exp.Expr, scope: Scope) -> Expr:
+    if scope.nested is not None and isinstance(node, (exp.Subquery, exp.Exists)):
+        return scope.nested.subquery(node, scope)
+    if scope.nested is not None and isinstance(node, exp.Window):
+        return scope.nested.over(node, scope)
     if isinstance(node, (exp.Subquery, exp.Select, exp.Exists)):
         raise ForebayError("not-supported", "subqueries are not accepted", hint="write the join in FROM and WHERE")
     if isinstance(node, exp.Window):
@@ -236,20 +275,32 @@ def resolve(name: str, qualifier: str | None, scope: Scope) -> Expr:
     """The column a name means; upper and lower case do not matter, as in Spark."""
     if qualifier is None and name.lower() in scope.aliases:
         return scope.aliases[name.lower()]
+    if scope.around is not None and not _is_known(name, qualifier, scope):
+        column = resolve(name, qualifier, scope.around)
+        scope.correlations.update(dict.fromkeys(columns(column)))
+        return column
     chosen = named(qualifier, scope)
     same_name = [Column(i, spelled, kind) for i, x in chosen for spelled, kind in x.columns
                  if spelled.lower() == name.lower()]
     if qualifier is None:      # of two columns that USING merges only one counts
         same_name = [column for column in same_name if (column.input, column.name.lower()) not in scope.merged]
     if len(same_name) > 1:
-        places = " or ".join(f"{scope.inputs[column.input].alias}.{column.name}" for column in same_name)
+        places = " or ".join(f"{scope.alias(column.input)}.{column.name}" for column in same_name)
         raise ForebayError("ambiguous-column", f"column {name} is ambiguous", hint=f"write {places}")
     return same_name[0] if same_name else _unknown(name, qualifier, chosen)
 
 
+def _is_known(name: str, qualifier: str | None, scope: Scope) -> bool:
+    """Whether a SELECT's own FROM has such a column, or would have to."""
+    if qualifier is not None:
+        return any(declared.alias.lower() == qualifier.lower() for declared in scope.inputs)
+    return any(spelled.lower() == name.lower() for declared in scope.inputs for spelled, _ in declared.columns)
+
+
 def named(qualifier: str | None, scope: Scope) -> list[tuple[int, Input]]:
     """The inputs in which a column is looked for: the one of that alias, or all."""
-    chosen = [(i, x) for i, x in enumerate(scope.inputs) if qualifier is None or x.alias.lower() == qualifier.lower()]
+    chosen = [(scope.number(place), declared) for place, declared in enumerate(scope.inputs)
+              if qualifier is None or declared.alias.lower() == qualifier.lower()]
     if not chosen:
         aliases = [x.alias for x in scope.inputs]
         raise ForebayError("unknown-input", f"{qualifier} is not in FROM", hint=suggestion(str(qualifier), aliases)
@@ -289,6 +340,8 @@ def _is(node: exp.Expr, scope: Scope) -> Expr:
 
 
 def _in(node: exp.Expr, scope: Scope) -> Expr:
+    if scope.nested is not None and node.args.get("query"):
+        return scope.nested.subquery(node, scope)
     _complete(node, ("this", "expressions"))
     if not node.expressions:
         raise ForebayError("syntax", "IN needs at least one value", hint="for instance x IN (1, 2)")
@@ -394,7 +447,7 @@ def _aggregate(node: exp.Expr, condition: exp.Expr | None, scope: Scope) -> Expr
     if scope.aggregates is None:
         raise ForebayError("misplaced-aggregate", f"{node.name.upper()} is not accepted in {scope.place}",
                            hint="conditions on aggregates stand in HAVING" if scope.place in ("WHERE", "ON") else None)
-    inner = Scope(scope.source, scope.inputs, scope.merged, f"the argument of {node.name.upper()}", depth=scope.depth)
+    inner = scope.at(f"the argument of {node.name.upper()}")
     for arg in node.expressions:
         if isinstance(arg, exp.Column) and isinstance(arg.this, exp.Star):
             named(arg.table, scope)

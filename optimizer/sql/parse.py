@@ -5,18 +5,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from dataclasses import replace
+from itertools import chain, count
 
 from sqlglot import exp
 
 from optimizer.errors import ForebayError
-from optimizer.expression.expr import Call, Expr, Literal, inputs
+from optimizer.expression.expr import Call, Column, Expr, Literal, inputs
 from optimizer.expression.functions.table import OPERATORS
 from optimizer.expression.scalar import can_fail, fails, render, safe
 from optimizer.expression.types import BOOLEAN
-from optimizer.query.model import Catalog, Query
+from optimizer.query.blocks import Block, InputRows, expressions, within
+from optimizer.query.leaves import leaf
+from optimizer.query.model import Catalog, Input, Query, of_blocks
+from optimizer.query.simplify import is_one_block, is_row_query, simplified, substituted
 from optimizer.sql.azure import lift
 from optimizer.sql.expressions import Scope, convert, resolve
-from optimizer.sql.select import body, row_conditions
+from optimizer.sql.nested.rowsets import is_nested, question
+from optimizer.sql.select import Body, body, row_conditions
 from optimizer.sql.sources import From
 from optimizer.sql.sources import inputs as read_from
 from optimizer.sql.text import Source, located, read
@@ -60,6 +66,8 @@ def parse(text: str, catalog: Catalog) -> Query:
 def _parsed(text: str, catalog: Catalog) -> Query:
     source = lift(read(text))
     select = tree(source)
+    if not isinstance(select, exp.Select) or is_nested(select):
+        return _of_blocks(select, source, catalog)
     _check_clauses(select, source)
     from_clause = read_from(select, source, catalog)
     base, using = _merge_using(Scope(source, from_clause.inputs), from_clause)
@@ -70,15 +78,64 @@ def _parsed(text: str, catalog: Catalog) -> Query:
     for condition, place in conditions:
         conjuncts += _conjuncts(condition, place, base)
     _check_connected(base, _sorted(conjuncts)[0], from_clause.starts)
-    answer, below = row_conditions(body(select, base))
+    return _query(from_clause.inputs, conjuncts, body(select, base), _every(source, from_clause.inputs, catalog),
+                  source)
+
+
+def _query(declared: tuple[Input, ...], conjuncts: list[Expr], asked: Body, interval: int, source: Source) -> Query:
+    answer, below = row_conditions(asked)
     conjuncts += below
     equalities, selections, residuals = _sorted(conjuncts)
     every_expr = [*conjuncts, *answer.groups]
     every_expr += [aggregate.argument for aggregate in answer.aggregates if aggregate.argument]
     every_expr += [expr for _, expr in answer.outputs]
     _check_renders([*every_expr, answer.having] if answer.having else every_expr)
-    return Query(from_clause.inputs, equalities, selections, residuals, answer.groups, answer.aggregates, answer.having,
-                 answer.outputs, _every(source, from_clause, catalog), text, source.set)
+    return Query(declared, equalities, selections, residuals, answer.groups, answer.aggregates, answer.having,
+                 answer.outputs, interval, source.original, source.set)
+
+
+def _of_blocks(tree_of_text: exp.Expr, source: Source, catalog: Catalog) -> Query:
+    """A text of several SELECTs, or of one that is more than joins and groups: as one SELECT where it can be one."""
+    if source.set or source.stamps:
+        raise source.error("not-supported", "Windows(…) and TIMESTAMP BY stand in a query of one SELECT",
+                           source.set_start, "write a query for each window")
+    asked = question(tree_of_text, source, catalog)
+    rows, interval = simplified(asked.rows), _every(source, asked.inputs, catalog)
+    if is_one_block(rows):
+        assert isinstance(rows, Block)
+        return replace(_of_one_block(rows, asked.inputs, interval, source), order=asked.order)
+    if is_row_query(rows):
+        raise ForebayError("not-supported", "rows of outer, semi and anti joins, of EXISTS and IN, and of UNION ALL "
+                                            "are not published one by one yet",
+                           hint="group them: GROUP BY, or SELECT DISTINCT, which answers at each boundary")
+    _check_renders(expr for block in within(rows) if isinstance(block, Block) for expr in expressions(block))
+    below = leaf(rows)
+    if below is not None:
+        return replace(_of_one_block(below.block, asked.inputs, interval, source), above=below.above,
+                       order=asked.order)
+    return replace(of_blocks(rows, asked.inputs, interval, source.original), order=asked.order)
+
+
+def _of_one_block(block: Block, declared: tuple[Input, ...], interval: int, source: Source) -> Query:
+    """Its streams are numbered in FROM order; one that stands twice is two."""
+    inputs_of_block, values, aliases = list[Input](), dict[Column, Expr](), set[str]()
+    for place, joined in enumerate(block.items):
+        of = joined.item.of
+        assert isinstance(of, InputRows)
+        own_alias = joined.item.alias or declared[of.input].alias
+        names = chain([own_alias], (f"{own_alias}_{n}" for n in count(2)))
+        alias = next(name for name in names if name and name.lower() not in aliases)
+        aliases.add(alias.lower())
+        inputs_of_block.append(replace(declared[of.input], alias=alias))
+        values |= {Column(joined.item.number, name, kind): Column(place, name, kind) for name, kind in of.columns}
+
+    def own(expr: Expr) -> Expr:
+        return substituted(expr, values)
+
+    aggregates = tuple(replace(a, argument=own(a.argument)) if a.argument is not None else a for a in block.aggregates)
+    asked = Body(tuple(map(own, block.groups)), aggregates, block.having,
+                 tuple((name, own(expr)) for name, expr in block.outputs))
+    return _query(tuple(inputs_of_block), [own(term) for term in block.where], asked, interval, source)
 
 
 def _check_clauses(select: exp.Select, source: Source) -> None:
@@ -156,9 +213,9 @@ def _check_connected(base: Scope, equalities: tuple[tuple[Expr, Expr], ...], sta
             starts[loose[0]], f"add an equality that cannot raise, for instance {base.inputs[0].alias}.… = {alias}.…")
 
 
-def _every(source: Source, from_clause: From, catalog: Catalog) -> int:
+def _every(source: Source, inputs_of_query: tuple[Input, ...], catalog: Catalog) -> int:
     """How often the query answers, in microseconds."""
-    windows = tuple(declared.window for declared in from_clause.inputs if declared.window)
+    windows = tuple(declared.window for declared in inputs_of_query if declared.window)
     if source.set:
         if source.every is not None:
             raise source.error("bad-every",

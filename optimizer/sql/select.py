@@ -31,7 +31,7 @@ class Body:
 
 
 @dataclass(frozen=True)
-class _Item:
+class SelectItem:
     """One entry of SELECT: its node (a column of `*` has none), its alias if it has one, and its expression."""
 
     node: exp.Expr
@@ -44,22 +44,22 @@ class _Item:
 def body(select: exp.Select, base: Scope) -> Body:
     """All that follows from the SELECT list, GROUP BY and HAVING."""
     aggregates: dict[Aggregate, int] = {}
-    items = [i for node in select.expressions for i in _items(node, base, aggregates)]
-    groups = _groups(select.args.get("group"), items, base)
-    having = _having(select.args.get("having"), items, groups, base, aggregates)
+    items = [i for node in select.expressions for i in select_items(node, base, aggregates)]
+    groups = grouping(select.args.get("group"), items, base)
+    having = having_of(select.args.get("having"), items, groups, base, aggregates)
     if not aggregates and not groups:
         if having is not None:
             raise base.error("not-supported", "HAVING needs GROUP BY or aggregates", select.args["having"].this,
                              "conditions on rows stand in WHERE")
-        return Body((), (), None, _named(items, [i.expr for i in items], base, ()))
+        return Body((), (), None, named_outputs(items, [i.expr for i in items], base, ()))
     for item in items:
         if item.starred:
             raise base.error("not-supported", "* is not accepted in a query with aggregates", item.node,
                              "name the grouping columns")
-    outputs = [_grouped(i.expr, groups, i, base) for i in items]
-    condition = _grouped(having.expr, groups, having, base) if having else None
+    outputs = [over_groups(i.expr, groups, i, base) for i in items]
+    condition = over_groups(having.expr, groups, having, base) if having else None
     return Body(tuple(map(grouped, groups)), tuple(aggregates), condition,
-                _named(items, outputs, base, tuple(aggregates)))
+                named_outputs(items, outputs, base, tuple(aggregates)))
 
 
 def row_conditions(answer: Body) -> tuple[Body, list[Expr]]:
@@ -86,36 +86,36 @@ def _on_rows(expr: Expr, groups: tuple[Expr, ...]) -> Expr:
     return replace(expr, args=tuple(_on_rows(a, groups) for a in expr.args)) if isinstance(expr, Call) else expr
 
 
-def _items(node: exp.Expr, base: Scope, aggregates: dict[Aggregate, int]) -> list[_Item]:
+def select_items(node: exp.Expr, base: Scope, aggregates: dict[Aggregate, int]) -> list[SelectItem]:
     inner, alias = (node.this, node.alias) if isinstance(node, exp.Alias) else (node, None)
     star = inner if isinstance(
         inner, exp.Star) else inner.this if isinstance(inner, exp.Column) and isinstance(inner.this, exp.Star) else None
     if star is None:
-        return [_item(inner, alias or None, base, "SELECT", aggregates)]
+        return [select_item(inner, alias or None, base, "SELECT", aggregates)]
     if alias or any(star.args.values()) or inner.args.get("db"):
         raise base.error("not-supported", "* takes no alias and no EXCEPT", inner, "name the columns")
     return _star(inner, base)
 
 
-def _star(node: exp.Expr, base: Scope) -> list[_Item]:
+def _star(node: exp.Expr, base: Scope) -> list[SelectItem]:
     """Every column, in FROM order; a name that came before gets its alias in front."""
     qualifier = node.args["table"].name if isinstance(node, exp.Column) and node.args.get("table") else None
     try:
         chosen = named(qualifier, base)
     except ForebayError as error:
         raise located(base.source.original, error, offset(node)) from None
-    return [_Item(node, None, Column(i, name, kind), starred=True) for i, x in chosen for name, kind in x.columns
+    return [SelectItem(node, None, Column(i, name, kind), starred=True) for i, x in chosen for name, kind in x.columns
             if qualifier is not None or (i, name.lower()) not in base.merged]
 
 
-def _item(node: exp.Expr, alias: str | None, base: Scope, place: str, aggregates: dict[Aggregate, int] | None,
-          aliases: dict[str, Expr] | None = None, groups: tuple[Expr, ...] = ()) -> _Item:
-    scope = Scope(base.source, base.inputs, base.merged, place, aggregates, aliases or {}, groups=groups)
+def select_item(node: exp.Expr, alias: str | None, base: Scope, place: str, aggregates: dict[Aggregate, int] | None,
+                aliases: dict[str, Expr] | None = None, groups: tuple[Expr, ...] = ()) -> SelectItem:
+    scope = base.at(place, aggregates, aliases, groups)
     expr = convert(node, scope)
-    return _Item(node, alias, expr, ungrouped=tuple(scope.column_offsets.items()))
+    return SelectItem(node, alias, expr, ungrouped=tuple(scope.column_offsets.items()))
 
 
-def _groups(clause: exp.Expr | None, items: list[_Item], base: Scope) -> tuple[Expr, ...]:
+def grouping(clause: exp.Expr | None, items: list[SelectItem], base: Scope) -> tuple[Expr, ...]:
     if clause is None:
         return ()
     if more := extras(clause, ("expressions",)):
@@ -126,12 +126,12 @@ def _groups(clause: exp.Expr | None, items: list[_Item], base: Scope) -> tuple[E
     return tuple(dict.fromkeys(_group(node, items, base) for node in clause.expressions))
 
 
-def _group(node: exp.Expr, items: list[_Item], base: Scope) -> Expr:
+def _group(node: exp.Expr, items: list[SelectItem], base: Scope) -> Expr:
     """A grouping expression: itself, a SELECT item by its number, or by its alias if no column is called so."""
     item = _by_number(node, items, base)
     if item is None:
         try:
-            return _constant_free(_item(node, None, base, "GROUP BY", None), base)
+            return _constant_free(select_item(node, None, base, "GROUP BY", None), base)
         except ForebayError as error:
             named_so = [
                 i for i in items if isinstance(node, exp.Column) and not node.args.get("table") and (
@@ -142,10 +142,10 @@ def _group(node: exp.Expr, items: list[_Item], base: Scope) -> Expr:
             item = named_so[0]
     if item.starred:
         return item.expr
-    return _constant_free(_item(item.node, None, base, "GROUP BY", None), base)
+    return _constant_free(select_item(item.node, None, base, "GROUP BY", None), base)
 
 
-def _by_number(node: exp.Expr, items: list[_Item], base: Scope) -> _Item | None:
+def _by_number(node: exp.Expr, items: list[SelectItem], base: Scope) -> SelectItem | None:
     if not isinstance(node, exp.Literal) or node.args.get("is_string"):
         return None
     if not str(node.this).isdigit() or not 1 <= int(node.this) <= len(items):
@@ -155,15 +155,15 @@ def _by_number(node: exp.Expr, items: list[_Item], base: Scope) -> _Item | None:
     return items[int(node.this) - 1]
 
 
-def _constant_free(item: _Item, base: Scope) -> Expr:
+def _constant_free(item: SelectItem, base: Scope) -> Expr:
     if not inputs(item.expr) and item.expr != WINDOW_NAME:
         raise base.error("wrong-group", "GROUP BY takes expressions of columns, not constants", item.node,
                          "leave the constant out")
     return item.expr
 
 
-def _having(clause: exp.Expr | None, items: list[_Item], groups: tuple[Expr, ...], base: Scope,
-            aggregates: dict[Aggregate, int]) -> _Item | None:
+def having_of(clause: exp.Expr | None, items: list[SelectItem], groups: tuple[Expr, ...], base: Scope,
+              aggregates: dict[Aggregate, int]) -> SelectItem | None:
     """Spark's order: an expression that is grouped by is that, whatever SELECT calls so.
 
     Only then come SELECT's names.
@@ -171,28 +171,28 @@ def _having(clause: exp.Expr | None, items: list[_Item], groups: tuple[Expr, ...
     if clause is None:
         return None
     aliases = {i.alias.lower(): i.expr for i in items if i.alias}
-    item = _item(clause.this, None, base, "HAVING", aggregates, aliases, groups)
+    item = select_item(clause.this, None, base, "HAVING", aggregates, aliases, groups)
     if item.expr.type != BOOLEAN:
         raise base.error("type-mismatch", f"HAVING takes a condition, not {item.expr.type}", clause.this)
     return item
 
 
-def _grouped(expr: Expr, groups: tuple[Expr, ...], item: _Item, base: Scope) -> Expr:
+def over_groups(expr: Expr, groups: tuple[Expr, ...], item: SelectItem, base: Scope) -> Expr:
     """The expression over groups: grouping expressions become references, a column that is left is refused."""
     if expr in groups:
         return GroupRef(groups.index(expr), expr.type)
     if isinstance(expr, Call):
-        return Call(expr.function, tuple(_grouped(a, groups, item, base) for a in expr.args), expr.type)
+        return Call(expr.function, tuple(over_groups(a, groups, item, base) for a in expr.args), expr.type)
     if isinstance(expr, Column):
-        column = f"{base.inputs[expr.input].alias}.{expr.name}"
+        column = f"{base.alias(expr.input)}.{expr.name}"
         place = dict(item.ungrouped).get(expr, offset(item.node))
         raise base.source.error("not-grouped", f"{column} is neither in GROUP BY nor inside an aggregate", place,
                                 f"add {column} to GROUP BY, or write MAX({column})")
     return expr
 
 
-def _named(items: list[_Item], exprs: list[Expr], base: Scope,
-           aggregates: tuple[Aggregate, ...]) -> tuple[tuple[str, Expr], ...]:
+def named_outputs(items: list[SelectItem], exprs: list[Expr], base: Scope,
+                  aggregates: tuple[Aggregate, ...]) -> tuple[tuple[str, Expr], ...]:
     """Result columns; names are distinct whatever their case."""
     names: set[str] = set()
     outputs = []
@@ -202,14 +202,14 @@ def _named(items: list[_Item], exprs: list[Expr], base: Scope,
                              "give it one: CAST(NULL AS INT)")
         name = item.alias or _plain_name(item, aggregates, number)
         if item.starred and name.lower() in names and isinstance(expr, Column):
-            name = f"{base.inputs[expr.input].alias}_{name}"
+            name = f"{base.alias(expr.input)}_{name}"
         _check_name(name, item, names, base)
         names.add(name.lower())
         outputs.append((name, expr))
     return tuple(outputs)
 
 
-def _check_name(name: str, item: _Item, names: set[str], base: Scope) -> None:
+def _check_name(name: str, item: SelectItem, names: set[str], base: Scope) -> None:
     if name.lower() in names:
         raise base.error("repeated-column", f"two result columns are called {name}", item.node,
                          f"name one of them: … AS {name}2")
@@ -221,7 +221,7 @@ def _check_name(name: str, item: _Item, names: set[str], base: Scope) -> None:
                          "give it another name with AS: a letter, then letters, digits and _")
 
 
-def _plain_name(item: _Item, aggregates: tuple[Aggregate, ...], number: int) -> str:
+def _plain_name(item: SelectItem, aggregates: tuple[Aggregate, ...], number: int) -> str:
     """`count`, `max_bidPrice`, `upper_page`, the column's own name; `column3` for what has no name in it."""
     expr = item.expr
     if expr == WINDOW_NAME:

@@ -188,13 +188,13 @@ def _signed(before: list[Token]) -> bool:
     return len(before) == 1 or before[-2].token_type in _BEFORE_SIGN
 
 
-def tree(source: Source) -> exp.Select:
-    """The one SELECT of the text."""
-    if not re.match(r"\s*SELECT\b", source.plain, re.IGNORECASE):
+def tree(source: Source) -> exp.Expr:
+    """The text's SELECT, or SELECTs that WITH, parentheses or set operations put together."""
+    if not re.match(r"[\s(]*(?:SELECT|WITH)\b", source.plain, re.IGNORECASE):
         start = len(source.plain) - len(source.plain.lstrip())
         raise source.error(
             "not-a-select", "a query is one SELECT statement" if source.plain.strip() else "the query is empty", start,
-            "write SELECT … FROM stream [WINDOW 1 HOUR]; other statements, WITH and VALUES are not accepted")
+            "write SELECT … FROM stream [WINDOW 1 HOUR]; other statements and VALUES are not accepted")
     _check_commas(source)
     _check_joins(source)
     try:
@@ -208,10 +208,9 @@ def tree(source: Source) -> exp.Select:
     except (SqlglotError, AttributeError, IndexError, KeyError, TypeError, ValueError):
         raise ForebayError("syntax", "the query cannot be read",
                            hint="write plain Spark SQL: SELECT … FROM … WHERE … GROUP BY … HAVING …") from None
-    if len(statements) != 1 or not isinstance(statements[0], exp.Select):
-        second = re.search(r"\b(?:UNION|EXCEPT|MINUS|INTERSECT)\b", source.masked, re.IGNORECASE)
-        raise source.error("not-a-select", "a query is one SELECT statement", second.start() if second else None,
-                           "set operations, FROM first and several statements are not accepted")
+    if len(statements) != 1 or not isinstance(statements[0], (exp.Select, exp.SetOperation, exp.Subquery)):
+        raise source.error("not-a-select", "a query is one SELECT statement", None,
+                           "FROM first and several statements are not accepted")
     return statements[0]
 
 
@@ -228,11 +227,26 @@ def _check_joins(source: Source) -> None:
     """Refuses JOIN without a condition: the parser would read it as ON TRUE, and try every nesting of several, which
     takes 2^n steps.
     """
-    words = list(re.finditer(r"\b(?:(?:CROSS|NATURAL)\s+)?JOIN\b|\bON\b|\bUSING\b", source.masked, re.IGNORECASE))
-    kinds = [w[0].upper() for w in words] + ["END"]
-    for word, kind, following in zip(words, kinds, kinds[1:]):
-        if kind == "JOIN" and following not in ("ON", "USING") or kind.endswith("JOIN") and following.endswith("JOIN"):
-            raise source.error("no-condition", "JOIN needs a condition", word.start(), "write JOIN … ON a.x = b.y")
+    for words in _by_parentheses(source):
+        kinds = [w[0].upper() for w in words] + ["END"]
+        for word, kind, following in zip(words, kinds, kinds[1:]):
+            is_bare = kind == "JOIN" and following not in ("ON", "USING")
+            if is_bare or kind.endswith("JOIN") and following.endswith("JOIN"):
+                raise source.error("no-condition", "JOIN needs a condition", word.start(), "write JOIN … ON a.x = b.y")
+
+
+def _by_parentheses(source: Source) -> list[list[re.Match[str]]]:
+    """JOIN, ON, USING, and where a SELECT ends, of the text and of each pair of parentheses in it."""
+    pattern = r"\b(?:(?:CROSS|NATURAL)\s+)?JOIN\b|\bON\b|\bUSING\b|\bSELECT\b|[()]"
+    open_, closed = [list[re.Match[str]]()], list[list[re.Match[str]]]()
+    for match in re.finditer(pattern, source.masked, re.IGNORECASE):
+        if match[0] == "(":
+            open_.append([])
+        elif match[0] == ")":
+            closed.append(open_.pop() if len(open_) > 1 else [])
+        else:
+            open_[-1].append(match)
+    return [*closed, *open_]
 
 
 def _syntax(source: Source, error: ParseError) -> ForebayError:

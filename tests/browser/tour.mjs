@@ -5,7 +5,7 @@ import { chromium } from 'playwright-core';
 const given = JSON.parse(process.argv[2]);
 const OFF = ['--no-sandbox', '--disable-gpu', '--disable-background-networking', '--disable-component-update', '--disable-sync'];
 const PATIENCE = 180_000;      // milliseconds until a run is green: a task may start Python and Spark first
-const SQL = `SELECT v.page, COUNT(*) AS n, SUM(b.amount) AS spent
+const SQL = `SELECT v.page, COUNT(*) AS n, MAX(b.amount) AS dearest
 FROM views AS v [WINDOW 1 HOUR], purchases AS b [WINDOW 10 MINUTES] WHERE v.user = b.user GROUP BY v.page`;
 
 const browser = await chromium.launch({ executablePath: given.chromium, args: OFF });
@@ -82,7 +82,7 @@ await page.goto(`${given.airflow}/dags`);
 await page.waitForSelector('text=forebay__shop__queries');
 await shot('airflow-dags');
 await refused('forebay__shop__queries');
-await trigger('forebay__shop__queries', { query: 'spent_by_page', sql: SQL }, 'airflow-form');
+await trigger('forebay__shop__queries', { query: 'dearest_by_page', sql: SQL }, 'airflow-form');
 await trigger('forebay__shop', { flush: true });
 await page.goto(`${given.airflow}/dags/forebay__shop`);
 await page.waitForTimeout(4000);
@@ -92,9 +92,9 @@ const links = await buttons('forebay__shop', 'expectations');
 await shot('airflow-task');
 
 await page.goto(links['Costs in MLflow']);
-await page.waitForSelector('text=prices/spent_by_page');      // mlflow.mjs has pictures of MLflow
-await page.waitForSelector('text=spent_by_page');
-await page.goto(`${given.pages}/shop/mlflow/spent_by_page`);      // one query's run
+await page.waitForSelector('text=prices/dearest_by_page');      // mlflow.mjs has pictures of MLflow
+await page.waitForSelector('text=dearest_by_page');
+await page.goto(`${given.pages}/shop/mlflow/dearest_by_page`);      // one query's run
 await page.waitForSelector('text=predicted_cheapest');
 
 await page.goto(given.pages);

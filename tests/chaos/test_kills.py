@@ -16,9 +16,10 @@ from jobs.storage import failpoints
 from tests.chaos import scenario
 from tests.seeds import seed
 
-# data frames and topics, rows that leave, answers that move: tests/jobs/ingest/test_ingest_once.py, test_keep.py,
-# tests/test_older_warehouses.py
-ELSEWHERE = {"ingest.after-stage", "keep.before", "keep.after", "address.after-move"}
+# data frames and topics, rows that leave, answers that move: tests/jobs/ingest/test_ingest_once.py, test_behind.py,
+# test_keep.py, tests/test_older_warehouses.py
+ELSEWHERE = {"ingest.after-stage", "ingest.before-depart", "ingest.after-depart", "keep.before", "keep.after",
+             "address.after-move"}
 FIRST = {"recover.before": "batch.after-intent", "recover.after": "batch.after-state",
          "ingest.before-recover": "ingest.after-stream", "ingest.after-recover": "ingest.after-quarantine"}
 PASSES = ("first", "middle", "last")

@@ -123,14 +123,14 @@ def test_a_bad_file_in_queries_stops_a_run_but_not_a_pause(cli: Cli, shop: Path)
 def test_parquet_goes_through_a_pipe(ended: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     assert main(["result", "sections", "--all", "--format", "parquet", "--pipeline", str(ended)]) == 0
     said = capfdbinary.readouterr()
-    assert pq.read_table(io.BytesIO(said.out)).column_names == ["boundary", "section", "pairs", "spent"
+    assert pq.read_table(io.BytesIO(said.out)).column_names == ["boundary", "section", "pairs", "dearest"
                                                                 ] and said.err == b""
 
 
 @pytest.mark.slow
 def test_every_format_holds_the_same_answer(cli: Cli, ended: Path, tmp_path: Path) -> None:
     document = cli("result", "sections", "--all", "--json", "--pipeline", str(ended)).document
-    assert document["query"] == "sections" and document["columns"] == ["boundary", "section", "pairs", "spent"]
+    assert document["query"] == "sections" and document["columns"] == ["boundary", "section", "pairs", "dearest"]
     assert all(
         INSTANT.fullmatch(t) and isinstance(n, int) and re.fullmatch(r"\d+\.\d\d", s)
         for t, _, n, s in document["rows"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime, timezone
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -64,3 +65,27 @@ def test_a_wrong_use_is_a_forebay_error(ran: forebay.Pipeline, code: str, call: 
     with pytest.raises(forebay.ForebayError) as caught:
         call(ran)
     assert (caught.value.code, caught.value.exit_code) == (code, 2) and caught.value.hint
+
+
+def test_what_could_not_be_taken_is_raised_after_the_rest(tmp_path: Path) -> None:
+    pipe = pipeline(tmp_path / "pipe")
+    rows(pipe, [7])
+    broken, sound = tmp_path / "broken.csv", tmp_path / "sound.csv"
+    broken.write_bytes(b"\xff\xfe\x00nonsense")
+    sound.write_text("ts,k,x\n2026-01-01T00:00:08Z,1,1\n")
+    with pytest.raises(forebay.ForebayError, match="broken.csv of stream views") as caught:
+        pipe.ingest("views", [str(broken), str(sound)])
+    assert (caught.value.code, caught.value.exit_code) == ("not-taken", 1)
+    assert "views 1 rows" in (caught.value.hint or "")
+    assert pipe.runtime.table("streams/views").refresh().files()[-1].rows == 1
+
+
+def test_a_run_says_how_many_boundaries_are_ahead(tmp_path: Path) -> None:
+    pipe = pipeline(tmp_path, queries={"q": COUNT})
+    rows(pipe, [7, 55])
+    ahead, after = list[int](), list[int]()
+    pipe.run(batches=1, progress=lambda entry: after.append(entry["boundary"]), ahead=ahead.append)
+    assert (ahead, after) == ([1], [boundary(10)])
+    ahead.clear()
+    pipe.run(flush=True, ahead=ahead.append)
+    assert ahead[0] == 5 and ahead == sorted(ahead, reverse=True)

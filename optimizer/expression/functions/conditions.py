@@ -144,6 +144,8 @@ ROWS: tuple[Written, ...] = (
              duckdb="({0} IS NULL)", order="all"),
     Function(_member, operators=("IN",), name="in", order="all",
              duckdb=lambda call, args: f"({args[0]} IN ({', '.join(args[1:])}))"),
+    # the second is the SELECT to the right of IN, as SQL in parentheses: no user's argument
+    Function(name="in_subquery", order="all", duckdb="({0} IN {1})"),
     Function(_conditional, operators=("CASE",), name="case", duckdb=_branches_sql, order="lazy"),
     Written(_if, operators=("IF",)),
     Written(lambda args: _compare("same", args), (Name("EQUAL_NULL", 2, 2, "as <=>: TRUE also of two NULLs"),)),

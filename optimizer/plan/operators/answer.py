@@ -136,7 +136,7 @@ class AnswerOperator(Operator):
 
     def words(self, ctx: Lowering) -> str:
         query = ctx.shape.query
-        columns = ", ".join(name for name, _ in query.outputs)
+        columns = ", ".join(name if query.above is None else as_written(query, expr) for name, expr in query.outputs)
         having = f", having {as_written(query, query.having)}" if query.having is not None else ""
         state = state_in_words([part.state(ctx).name for part in self.kept(ctx)])
         return f"Answer ({columns}) every {span(query.every)}{having}: {self.formula}{state}"

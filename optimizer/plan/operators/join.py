@@ -4,7 +4,7 @@
 """
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from optimizer.expression import dialect as d
@@ -17,7 +17,7 @@ from optimizer.plan.lowering import Lowering, Name, counted, fallible, merged, s
 from optimizer.plan.model import EXCHANGES
 from optimizer.plan.operators.operator import Charge, Expected, InputOperator, Operator
 from optimizer.plan.wording import as_written, list_as_written
-from optimizer.query.model import PAIRED, Aggregate
+from optimizer.query.aggregate import PAIRED, Aggregate
 from optimizer.query.shape import Attribute, Measure, Shape
 from optimizer.statistics.cardinality import Operand
 
@@ -129,7 +129,7 @@ def merged_answer(ctx: Lowering, sql: str, where: str = "TRUE", having: str = ""
 
 def failing(ctx: Lowering) -> bool:
     """Whether something that is computed can raise, so that partials count by `e` the rows on which it does."""
-    if any(fallible(ctx, i) for i in ctx.inputs):
+    if ctx.shape.query.blocks is not None or any(fallible(ctx, i) for i in ctx.inputs):
         return True
     return any(fails(expr, ctx.dialect, lambda _: "x") is not None for expr in on_joined_rows(ctx))
 
@@ -228,29 +228,37 @@ def _whole(ctx: Lowering, m: Measure) -> str:
     """An aggregate that nothing merges, over the joined rows themselves (all counts are 1)."""
     a = m.aggregate
     assert a is not None
-    value = "*" if a.argument is None else safe(a.argument, ctx.dialect, leaf_name(ctx))
+    return whole_value(a, lambda e: safe(e, ctx.dialect, leaf_name(ctx)), ctx.dialect)
+
+
+def whole_value(a: Aggregate, write: Callable[[Expr], str], dialect: str) -> str:
+    """An aggregate of rows as they are; `write` gives the SQL of what is asked of each."""
+    if a.function in PAIRED + ("listagg",) and isinstance(a.argument, Call):
+        first, second = map(write, a.argument.args)
+        return _of_pairs(a.function, first, second, dialect) if a.function in PAIRED else _listed(
+            first, second, dialect)
+    value = "*" if a.argument is None else write(a.argument)
     if a.function == "count_distinct":
         return f"count(DISTINCT {value})"
     if a.function in ("median", "percentile"):
         share = 0.5 if a.function == "median" else a.parameter
-        percentile = "quantile_cont" if ctx.dialect == "duckdb" else "percentile"
+        percentile = "quantile_cont" if dialect == "duckdb" else "percentile"
         return f"{percentile}(CAST({value} AS DOUBLE), {share})"
     if a.function == "percentile_disc":
-        return _nearest_rank(a, value, ctx.dialect)
-    if a.function == "listagg" and isinstance(a.argument, Call):
-        text, separator = (safe(e, ctx.dialect, leaf_name(ctx)) for e in a.argument.args)
-        if ctx.dialect == "spark":
-            return f"listagg({text}, {separator}) WITHIN GROUP (ORDER BY {text})"
-        return f"string_agg({text}, {separator} ORDER BY {text})"
-    if a.function in PAIRED and isinstance(a.argument, Call):
-        y, x = (safe(e, ctx.dialect, leaf_name(ctx)) for e in a.argument.args)
-        return _of_pairs(a.function, y, x, ctx.dialect)
-    if a.function in ("sum", "avg") and a.type.name == "decimal" and ctx.dialect == "duckdb" and a.argument is not None:
+        return _nearest_rank(a, value, dialect)
+    if a.function in ("sum", "avg") and a.type.name == "decimal" and dialect == "duckdb" and a.argument is not None:
         return _whole_decimal(a, value, a.argument.type.scale)
     is_spread = a.function.startswith(("stddev", "var"))
-    if is_spread and ctx.dialect == "duckdb" and a.argument is not None and a.argument.type.floating:
+    if is_spread and dialect == "duckdb" and a.argument is not None and a.argument.type.floating:
         return _whole_spread(a, value)
-    return f"CAST({a.function}({value}) AS {d.name(a.type, ctx.dialect)})"
+    return f"CAST({a.function}({value}) AS {d.name(a.type, dialect)})"
+
+
+def _listed(text: str, separator: str, dialect: str) -> str:
+    """Strings one after another, in their own order."""
+    if dialect == "spark":
+        return f"listagg({text}, {separator}) WITHIN GROUP (ORDER BY {text})"
+    return f"string_agg({text}, {separator} ORDER BY {text})"
 
 
 def _nearest_rank(a: Aggregate, value: str, dialect: str) -> str:

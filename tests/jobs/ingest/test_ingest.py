@@ -47,12 +47,44 @@ def test_the_same_content_adds_nothing(tmp_path: Path) -> None:
     assert stored(pipe) == [(1, 10)]
 
 
-def test_other_content_under_the_same_path_is_new(tmp_path: Path) -> None:
+def test_other_content_under_the_same_path_is_refused(tmp_path: Path) -> None:
+    """Whatever brought it: its first rows would count twice. Three ways out are named, and each is one."""
     pipe = pipeline(tmp_path)
+    lines(pipe, "a.jsonl", [{"ts": "1970-01-01T00:00:01Z"}])
+    counts(pipe)
+    lines(pipe, "a.jsonl", [{"ts": "1970-01-01T00:00:01Z"}, {"ts": "1970-01-01T00:00:02Z"}])
+    before = content(pipe)
+    for only in (None, {"views": [str(tmp_path / "landing/a.jsonl")]}):
+        refusal, = take(pipe, only=only)["refused"]
+        assert refusal["path"] == "landing/a.jsonl" and "would count twice" in refusal["reason"]
+        ways = "another name", "as it was", "`changed_files: add`", "not there yet"
+        assert all(way in refusal["reason"] for way in ways)
+        assert content(pipe) == before
+    lines(pipe, "a.jsonl", [{"ts": "1970-01-01T00:00:01Z"}])
+    assert counts(pipe) == (0, 0, 0, 0)
+    lines(pipe, "b.jsonl", [{"ts": "1970-01-01T00:00:02Z"}])
+    assert counts(pipe) == (1, 1, 0, 0) and stored(pipe) == [(1, 10), (2, 10)]
+
+
+def test_a_changed_file_is_added_where_that_is_asked_for(tmp_path: Path) -> None:
+    pipe = pipeline(tmp_path, source='{files: "landing/*", changed_files: add}')
     lines(pipe, "a.jsonl", [{"ts": "1970-01-01T00:00:01Z"}])
     counts(pipe)
     lines(pipe, "a.jsonl", [{"ts": "1970-01-01T00:00:02Z"}])
     assert counts(pipe) == (1, 1, 0, 0) and stored(pipe) == [(1, 10), (2, 10)]
+
+
+def test_of_a_changed_file_that_tasks_share_nothing_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from jobs.ingest import ingest
+
+    monkeypatch.setattr(ingest, "LARGE", 1)
+    monkeypatch.setattr(ingest, "ROWS_A_TASK", 2)
+    pipe = pipeline(tmp_path)
+    parquet(pipe, "a.parquet", ts=at(1, 2, 3, 4, 5))
+    assert counts(pipe) == (1, 5, 0, 0)
+    parquet(pipe, "a.parquet", ts=at(1, 2, 3, 4, 5, 6))
+    assert "would count twice" in take(pipe)["refused"][0]["reason"]
+    assert len(stored(pipe)) == 5 and len(list((tmp_path / "warehouse/streams/views").glob("*.parquet"))) == 3
 
 
 def test_late_rows_count_from_the_next_boundary(tmp_path: Path) -> None:

@@ -49,7 +49,8 @@ KINDS: dict[str, Any] = {
 }
 UNFINISHED = ("ingest.after-stream", "ingest.before-quarantine", "ingest.after-quarantine", "ingest.before-files")
 POINTS = sorted(name for name in failpoints.NAMES
-                if name.startswith("ingest.") and "recover" not in name and name != "ingest.after-stage")
+                if name.startswith("ingest.") and "recover" not in name and "depart" not in name
+                and name != "ingest.after-stage")
 
 
 @pytest.mark.slow

@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from forebay.examples import copy
 from jobs.pipeline.config import Pipeline, Schedule, Source, Spark, catalog, load
+from jobs.pipeline.model import ENDLESS
 from optimizer.errors import ForebayError
 from optimizer.expression.types import BIGINT, STRING, TIMESTAMP, decimal
-from optimizer.time import UNITS
+from optimizer.time import DAY, UNITS
 
 GOOD = """\
 name: traffic
@@ -108,6 +109,21 @@ def test_where_plans_are_decided_follows_the_schedule_where_it_is_not_said(tmp_p
     assert read(tmp_path, scheduled.replace("relations:", "decide: batch\nrelations:")).decide == "batch"
 
 
+def test_behind_of_a_stream_is_stronger_than_the_pipelines(tmp_path: Path) -> None:
+    assert read(tmp_path, GOOD).streams["views"].behind is None
+    everywhere = GOOD.replace("relations:", "behind: 2 days\nrelations:")
+    assert read(tmp_path, everywhere).streams["views"].behind == 2 * DAY
+    kept = everywhere.replace("    wait: 10 seconds", "    behind: for ever")
+    assert read(tmp_path, kept).streams["views"].behind == ENDLESS
+
+
+def test_what_becomes_of_changed_files(tmp_path: Path) -> None:
+    source = read(tmp_path, GOOD).streams["views"].source
+    assert source is not None and source.changed_files == "refuse"
+    added = read(tmp_path, GOOD.replace('parquet"}', 'parquet", changed_files: add}')).streams["views"].source
+    assert added is not None and added.changed_files == "add"
+
+
 def test_catalog(tmp_path: Path) -> None:
     known = catalog(read(tmp_path, GOOD))
     assert known.batch == 10_000_000
@@ -164,6 +180,11 @@ MISTAKES: list[tuple[str, str, str, str, int]] = [
     ("ms: bigint", "ms: [bigint]", "bad-config", "a list, not a text", 6),
     ("columns: {page: string, section: string}", "columns: {}", "missing-key", "is empty", 12),
     ("lateness: 1 hour", "lateness: 1 hour\n    keep: 1 minute", "bad-config", "shorter than lateness", 10),
+    ("wait: 10 seconds", "behind: long", "bad-duration", "not a duration", 8),
+    ("parquet\"}", "parquet\", changed_files: replace}", "not-yet", "which Forebay does not know yet", 10),
+    ("parquet\"}", "parquet\", changed_files: added}", "bad-config", "did you mean 'add'", 10),
+    ('{files: "landing/views/*.parquet"}', "{delta: a, changed_files: add}", "unknown-key", "is for files only", 10),
+    ('{files: "pages.csv"}', '{files: "pages.csv", changed_files: add}', "unknown-key", "known are files", 12),
     ("wait: 10 seconds", "unknown_columns: ignore", "bad-config", "known are quarantine, drop", 8),
     ("{files: \"landing", "{parquet: \"landing", "unknown-key", "known are files, json", 10),
     ('{files: "pages.csv"}', '{files: a, csv: b}', "bad-config", "names files and csv", 12),

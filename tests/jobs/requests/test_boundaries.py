@@ -160,11 +160,12 @@ def test_a_long_gap_costs_next_to_nothing(tmp_path: Path) -> None:
 
 def test_a_gap_of_years_is_no_list_of_boundaries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Grouping looks no further than the boundaries that it takes."""
-    pipe = pipeline(tmp_path, batch="1 second", queries={"q": COUNT})
+    pipe = pipeline(tmp_path, {"views": "behind: for ever"}, batch="1 second", queries={"q": COUNT})
     rows(pipe, [1, 50 * 365 * 86400])
     restarted(pipe, clock=lambda: boundary(10**10))
     rows(pipe, [50 * 365 * 86400])
     monkeypatch.setattr(boundaries, "GROUP_BOUNDARIES", 3)
+    monkeypatch.setattr(boundaries, "LONG", 10**12)
     assert len(ran(pipe, batches=3)) == 3
 
 

@@ -18,7 +18,8 @@ from jobs.verify.sql import Table
 from optimizer.errors import ForebayError
 from optimizer.expression.types import TIMESTAMP
 from optimizer.plan.model import Plan, candidates
-from optimizer.query.model import PAIRED, Catalog, Query
+from optimizer.query.aggregate import PAIRED
+from optimizer.query.model import Catalog, Query
 from optimizer.sql.aggregates import AGGREGATES
 from optimizer.sql.parse import parse
 from tests.engine import Failed, Folder, together

@@ -1,0 +1,1 @@
+"""Plans of questions that one SELECT does not say."""

@@ -1,0 +1,146 @@
+"""Blocks made one where a SELECT only selects and computes of what another shows: what a person wrote in steps is then
+the query that one SELECT would have been, with all its plans.
+"""
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import count
+
+from optimizer.expression.expr import Call, Column, Expr
+from optimizer.expression.scalar import can_fail
+from optimizer.query.blocks import (
+    Block,
+    InputRows,
+    Item,
+    JoinedItem,
+    NamedRows,
+    Ordering,
+    Rowset,
+    SetOperation,
+    items_within,
+)
+
+Values = Mapping[Column, Expr]
+
+
+def simplified(rows: Rowset) -> Rowset:
+    """The same rows from as few blocks as possible."""
+    numbers = count(1 + max(item.number for item in items_within(rows)))
+    return _simplified(rows, numbers)
+
+
+def is_row_query(rows: Rowset) -> bool:
+    """INTERFACE, "Language": whether each row that it shows is one combination of rows of streams."""
+    if isinstance(rows, SetOperation):
+        return rows.kind == "union" and rows.all and is_row_query(rows.left) and is_row_query(rows.right)
+    if rows.is_aggregate or rows.overs or rows.limit is not None or rows.offset:
+        return False
+    if any(subquery.kind == "scalar" for subquery in rows.subqueries):
+        return False
+    return all(isinstance(of := _behind(joined.item), InputRows) or is_row_query(of) for joined in rows.items)
+
+
+def is_one_block(rows: Rowset) -> bool:
+    """Whether a Query says it without blocks: one SELECT of streams and relations that are all joined."""
+    if not isinstance(rows, Block) or not rows.has_inner_joins_only:
+        return False
+    if rows.overs or rows.qualify or rows.subqueries or rows.limit is not None or rows.offset:
+        return False
+    return all(isinstance(joined.item.of, InputRows) for joined in rows.items)
+
+
+def substituted(expr: Expr, values: Values) -> Expr:
+    if isinstance(expr, Column):
+        return values.get(expr, expr)
+    if isinstance(expr, Call):
+        return replace(expr, args=tuple(substituted(arg, values) for arg in expr.args))
+    return expr
+
+
+def _behind(item: Item) -> Rowset | InputRows:
+    return item.of.of if isinstance(item.of, NamedRows) else item.of
+
+
+def _simplified(rows: Rowset, numbers: Iterator[int]) -> Rowset:
+    if isinstance(rows, SetOperation):
+        return replace(rows, left=_simplified(rows.left, numbers), right=_simplified(rows.right, numbers))
+    subqueries = tuple(replace(subquery, of=_simplified(subquery.of, numbers)) for subquery in rows.subqueries)
+    block = replace(rows, items=tuple(_item(joined, numbers) for joined in rows.items), subqueries=subqueries)
+    for joined in block.items:
+        of = joined.item.of
+        if isinstance(of, Block) and _can_be_merged(block, joined, of):
+            block = _merged(block, joined, of)
+    return block
+
+
+def _item(joined: JoinedItem, numbers: Iterator[int]) -> JoinedItem:
+    """What WITH names is a copy where it is cheap to make it twice: plain, so it becomes a part of this block."""
+    of = joined.item.of
+    if isinstance(of, InputRows):
+        return joined
+    if isinstance(of, NamedRows):
+        rows = _simplified(of.of, numbers)
+        is_cheap = isinstance(rows, Block) and rows.is_plain and rows.has_inner_joins_only
+        return replace(joined, item=replace(joined.item, of=_renumbered(rows, numbers) if is_cheap
+                                            and isinstance(rows, Block) else replace(of, of=rows)))
+    return replace(joined, item=replace(joined.item, of=_simplified(of, numbers)))
+
+
+def _renumbered(block: Block, numbers: Iterator[int]) -> Block:
+    """A copy whose entries of FROM have numbers of their own."""
+    values, items = dict[Column, Expr](), list[JoinedItem]()
+    for joined in block.items:
+        number, of = next(numbers), joined.item.of
+        values |= {Column(joined.item.number, name, kind): Column(number, name, kind) for name, kind in of.columns}
+        items.append(replace(joined, item=replace(joined.item, number=number)))
+    return _with_values(replace(block, items=tuple(items)), values)
+
+
+def _can_be_merged(block: Block, joined: JoinedItem, of: Block) -> bool:
+    if joined.kind != "inner" or any(each.kind in ("right", "full") for each in block.items):
+        return False
+    if not of.is_plain or not of.has_inner_joins_only:
+        return False
+    is_correlated = any(subquery.correlated for subquery in block.subqueries)
+    if is_correlated and any(can_fail(expr) for _, expr in of.outputs):
+        return False
+    return True
+
+
+def _merged(block: Block, joined: JoinedItem, of: Block) -> Block:
+    values = {Column(joined.item.number, name, expr.type): expr for name, expr in of.outputs}
+    items = tuple(part for each in block.items for part in (of.items if each is joined else (each,)))
+    return replace(_with_values(replace(block, items=items), values), where=(*of.where, *_each(block.where, values)))
+
+
+def _each(exprs: tuple[Expr, ...], values: Values) -> tuple[Expr, ...]:
+    return tuple(substituted(expr, values) for expr in exprs)
+
+
+def _orders(order: tuple[Ordering, ...], values: Values) -> tuple[Ordering, ...]:
+    return tuple(replace(ordering, expr=substituted(ordering.expr, values)) for ordering in order)
+
+
+def _with_values(block: Block, values: Values) -> Block:
+    """All expressions of the block, and those of its subqueries, with these columns replaced."""
+    aggregates = tuple(replace(a, argument=substituted(a.argument, values)) if a.argument is not None else a
+                       for a in block.aggregates)
+    all_overs = tuple(replace(
+        over, args=_each(over.args, values), partition=_each(over.partition, values), order=_orders(over.order, values),
+        aggregate=replace(over.aggregate, argument=substituted(over.aggregate.argument, values))
+        if over.aggregate and over.aggregate.argument is not None else over.aggregate) for over in block.overs)
+    return replace(
+        block,
+        items=tuple(replace(joined, on=_each(joined.on, values)) for joined in block.items),
+        where=_each(block.where, values),
+        outputs=tuple((name, substituted(expr, values)) for name, expr in block.outputs),
+        groups=_each(block.groups, values),
+        aggregates=aggregates,
+        overs=all_overs,
+        qualify=substituted(block.qualify, values) if block.qualify is not None else None,
+        order=_orders(block.order, values),
+        subqueries=tuple(replace(subquery, of=_with_values(subquery.of, values))
+                         if subquery.correlated and isinstance(subquery.of, Block) else subquery
+                         for subquery in block.subqueries),
+    )

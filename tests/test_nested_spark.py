@@ -1,0 +1,48 @@
+"""Random texts of several SELECTs answered from windows' rows, and by Spark SQL over the same rows: equality is the
+test.
+"""
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+from typing import Any
+
+import pytest
+
+from optimizer.errors import ForebayError
+from tests import oracle
+from tests.differential import answers, differences, plans, query_of
+from tests.nested_queries import drawn
+
+pytestmark = pytest.mark.spark
+QUERIES = 40      # a shard
+SHARDS, SHORT = 5, 1
+
+
+def check(spark: Any, number: int, kinds: Counter[str]) -> list[str]:
+    case = drawn(number)
+    try:
+        query = query_of(case)
+    except ForebayError as error:
+        kinds[f"refused: {error.code}"] += 1
+        return []
+    choice = Random(number)
+    expected = oracle.answers(case, "jvm", spark)
+    wrong = []
+    for plan in choice.sample(plans(query), min(2, len(plans(query)))):
+        got = answers(case, query, plan, choice)
+        kinds["of one SELECT" if query.blocks is None else "of several"] += 1
+        kinds["rows"] += sum(getattr(answer, "num_rows", 0) for answer in got.values())
+        wrong += [f"{number} {plan.name}: {case.sql}\n  {what}" for what in differences(expected, got)[:3]]
+    return wrong
+
+
+@pytest.mark.parametrize("shard",
+                         [pytest.param(n, marks=[pytest.mark.long] if n >= SHORT else []) for n in range(SHARDS)])
+def test_texts_of_several_selects_mean_what_spark_means(spark: Any, seed: int, shard: int) -> None:
+    kinds: Counter[str] = Counter()
+    numbers = [seed * 1000 + shard * QUERIES + n for n in range(QUERIES)]
+    wrong = [what for number in numbers for what in check(spark, number, kinds)]
+    print(kinds)
+    assert not wrong, "\n".join(wrong[:10])
+    assert kinds["of several"] > QUERIES / 2 and kinds["rows"] > QUERIES
