@@ -278,8 +278,10 @@ def _aggregate(draw: st.DrawFn, items: list[Item]) -> str:
     numbers, others = item.of(*NUMBERS), other.of(*NUMBERS)
     choices = [
         "COUNT(*)", f"COUNT({pick(draw, columns)})", f"COUNT({item.alias}.*)",
-        f"{pick(draw, ['MIN', 'MAX'])}({pick(draw, columns)})", f"COUNT(DISTINCT {pick(draw, columns)})"
+        f"{pick(draw, ['MIN', 'MAX'])}({pick(draw, columns)})", f"COUNT(DISTINCT {pick(draw, columns)})",
+        f"{pick(draw, ['COUNT_IF', 'BOOL_AND', 'ANY'])}({_condition(draw, items)})"
     ]
+    choices += [f"APPROX_COUNT_DISTINCT({s})" for s in item.of("string")]
     if numbers:
         x = pick(draw, numbers)
         statistic = pick(draw, ["STDDEV", "STDDEV_SAMP", "STDDEV_POP", "VARIANCE", "VAR_SAMP", "VAR_POP"])
@@ -289,6 +291,8 @@ def _aggregate(draw: st.DrawFn, items: list[Item]) -> str:
         ]
     if numbers and others:
         choices += [
+            f"{pick(draw, ['REGR_COUNT', 'REGR_AVGX', 'COVAR_POP'])}({pick(draw, numbers)}, {pick(draw, others)})",
+            f"APPROX_PERCENTILE({pick(draw, numbers)}, 0.3)",
             f"SUM({pick(draw, numbers)} * {pick(draw, others)})", f"MAX({pick(draw, numbers)} - {pick(draw, others)})"
         ]
     chosen = pick(draw, choices)

@@ -211,7 +211,10 @@ def test_zeros_of_both_signs_are_one_value_and_so_are_all_nan(asked: str) -> Non
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("asked", ["COUNT(DISTINCT l.b)", "MEDIAN(l.b)", "PERCENTILE(l.d, 0.3)", "STDDEV(l.f)"])
+@pytest.mark.parametrize("asked", ["COUNT(DISTINCT l.b)", "MEDIAN(l.b)", "PERCENTILE(l.d, 0.3)", "STDDEV(l.f)",
+                                   "BIT_XOR(l.b)", "APPROX_PERCENTILE(l.b, 0.3)", "CORR(l.b, l.f)",
+                                   "PERCENTILE_DISC(0.3) WITHIN GROUP (ORDER BY l.f)", "REGR_SLOPE(l.f, l.b)",
+                                   "LISTAGG(CAST(l.b AS STRING), '-') WITHIN GROUP (ORDER BY CAST(l.b AS STRING))"])
 def test_what_has_no_partial_states_is_one_tasks_work(asked: str) -> None:
     left = [row(n, b=n % 3, d=f"0.{n % 4}", f=n / 8) for n in range(20)]
     query = query_of(case(f"SELECT {asked} AS x, COUNT(*) AS n {JOIN}", left, OTHER))

@@ -17,18 +17,26 @@ from sqlglot.tokens import Token, TokenType
 # is guessed of it.
 RULED = {
     **{name: (1,) for name in (
-        "ABS", "CEIL", "CEILING", "DAY", "DAYOFMONTH", "DAYOFWEEK", "DAYOFYEAR", "EXP", "FLOOR", "HOUR", "LENGTH",
-        "LN", "LOG10", "LOWER", "LTRIM", "MINUTE", "MONTH", "QUARTER", "RTRIM", "SECOND", "SIGN", "SQRT", "TO_DATE",
-        "UNIX_MICROS", "UNIX_MILLIS", "UNIX_SECONDS", "UPPER", "YEAR", "LCASE", "UCASE", "SIGNUM", "LEN", "CHAR_LENGTH",
-        "CHARACTER_LENGTH", "AVG", "MEAN", "COUNT", "MAX", "MEDIAN", "MIN", "STD", "STDDEV", "STDDEV_POP",
-        "STDDEV_SAMP", "SUM",
-        "VARIANCE", "VAR_POP", "VAR_SAMP", "PERCENTILE_CONT")},
+        "ABS", "ANY", "APPROX_COUNT_DISTINCT", "AVG", "BIT_AND", "BIT_OR", "BIT_XOR", "BOOL_AND", "BOOL_OR",
+        "CEIL", "CEILING", "CHARACTER_LENGTH", "CHAR_LENGTH", "COUNT", "COUNT_IF", "DAY", "DAYOFMONTH",
+        "DAYOFWEEK", "DAYOFYEAR", "EVERY", "EXP", "FLOOR", "HOUR", "LCASE", "LEN", "LENGTH", "LN", "LOG10",
+        "LOWER", "LTRIM", "MAX", "MEAN", "MEDIAN", "MIN", "MINUTE", "MONTH", "PERCENTILE_CONT",
+        "PERCENTILE_DISC", "QUARTER", "RTRIM", "SECOND", "SIGN", "SIGNUM", "SOME", "SQRT", "STD", "STDDEV",
+        "STDDEV_POP", "STDDEV_SAMP", "SUM", "TO_DATE", "TRY_AVG", "TRY_SUM", "UCASE", "UNIX_MICROS",
+        "UNIX_MILLIS", "UNIX_SECONDS", "UPPER", "VARIANCE", "VAR_POP", "VAR_SAMP", "YEAR")},
+    **{name: (1, 2) for name in (
+        "ROUND")},
+    **{name: tuple(range(1, 1001)) for name in (
+        "COALESCE", "CONCAT", "GREATEST", "LEAST")},
     **{name: (2,) for name in (
-        "CONTAINS", "DATEDIFF", "DATE_ADD", "DATE_SUB", "DATE_TRUNC", "ENDSWITH", "IFNULL", "LEFT", "MOD", "NULLIF",
-        "NVL",
-        "PERCENTILE", "PMOD", "POW", "POWER", "RIGHT", "STARTSWITH")},
-    **{name: tuple(range(1, 1001)) for name in ("COALESCE", "CONCAT", "GREATEST", "LEAST")},
-    "REPLACE": (3,), "ROUND": (1, 2), "SUBSTR": (2, 3), "SUBSTRING": (2, 3)}
+        "CONTAINS", "CORR", "COVAR_POP", "COVAR_SAMP", "DATEDIFF", "DATE_ADD", "DATE_SUB", "DATE_TRUNC",
+        "ENDSWITH", "IFNULL", "LEFT", "MOD", "NULLIF", "NVL", "PERCENTILE", "PMOD", "POW", "POWER",
+        "REGR_AVGX", "REGR_AVGY", "REGR_COUNT", "REGR_INTERCEPT", "REGR_R2", "REGR_SLOPE", "REGR_SXX",
+        "REGR_SXY", "REGR_SYY", "RIGHT", "STARTSWITH")},
+    **{name: (2, 3) for name in (
+        "APPROX_PERCENTILE", "PERCENTILE_APPROX", "SUBSTR", "SUBSTRING")},
+    **{name: (3,) for name in (
+        "REPLACE")}}
 
 
 def _as_ruled(name: str, build: Callable[..., exp.Expr]) -> Callable[..., exp.Expr]:
@@ -38,7 +46,11 @@ def _as_ruled(name: str, build: Callable[..., exp.Expr]) -> Callable[..., exp.Ex
     return read
 
 
-_BUILDERS = {**DatabricksParser.FUNCTIONS, "MEAN": exp.Avg.from_arg_list, "STD": exp.Stddev.from_arg_list}
+_BUILDERS = {**DatabricksParser.FUNCTIONS, "MEAN": exp.Avg.from_arg_list, "STD": exp.Stddev.from_arg_list,
+             "TRY_SUM": exp.Sum.from_arg_list, "TRY_AVG": exp.Avg.from_arg_list, "EVERY": exp.LogicalAnd.from_arg_list,
+             "SOME": exp.LogicalOr.from_arg_list,
+             "ANY": exp.LogicalOr.from_arg_list, "PERCENTILE_APPROX": exp.ApproxQuantile.from_arg_list,
+             "APPROX_PERCENTILE": exp.ApproxQuantile.from_arg_list}
 
 
 class _Dialect(Databricks):
@@ -49,6 +61,8 @@ class _Dialect(Databricks):
 
     class Parser(DatabricksParser):
         FUNCTIONS = {name: _as_ruled(name, build) for name, build in _BUILDERS.items() if name in RULED}
+        NO_PAREN_FUNCTION_PARSERS = {"CASE": DatabricksParser.NO_PAREN_FUNCTION_PARSERS["CASE"],
+                                     "IF": DatabricksParser.NO_PAREN_FUNCTION_PARSERS["IF"]}
         FUNCTION_PARSERS = {name: DatabricksParser.FUNCTION_PARSERS[name] for name in (
             "CAST", "TRY_CAST", "EXTRACT", "OVERLAY", "POSITION", "SUBSTRING", "TRIM", "CEIL", "FLOOR", "PERCENTILE")}
         TERM = {**DatabricksParser.TERM, TokenType.DPIPE: exp.DPipe}

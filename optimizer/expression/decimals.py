@@ -41,13 +41,13 @@ def quotient(left: Type, right: Type, result: Type, dividend: str, divisor: str)
     DuckDB itself divides decimals as doubles. The list binds each operand once.
     """
     k = 10 ** _shift(left, right, result)
-    n, d = _unscaled(left, dividend), _unscaled(right, divisor)
+    n, d = unscaled(left, dividend), unscaled(right, divisor)
     if left.precision + _shift(left, right, result) <= 38:
         exact = _rounded(f"(x.n * {_huge(k)})", "x.d")
     else:
         exact = f"((x.n // x.d) * {_huge(k)} + {_rounded(f'((x.n % x.d) * {_huge(k)})', 'x.d')})"
     whole = f"list_transform([{{'n': {n}, 'd': {d}}}], lambda x: {exact})[1]"
-    return f"CAST({_scaled(whole, result.scale)} AS {sql_type(result, 'duckdb')})"
+    return f"CAST({scaled(whole, result.scale)} AS {sql_type(result, 'duckdb')})"
 
 
 def remainder(left: Type, right: Type, result: Type, dividend: str, divisor: str) -> str:
@@ -55,9 +55,9 @@ def remainder(left: Type, right: Type, result: Type, dividend: str, divisor: str
 
     DuckDB itself computes it in doubles. The list binds each operand once.
     """
-    n, d = _unscaled(left, dividend), _unscaled(right, divisor)
+    n, d = unscaled(left, dividend), unscaled(right, divisor)
     whole = f"list_transform([{{'n': {n}, 'd': {d}}}], lambda x: {_remaining(left, right)})[1]"
-    return f"CAST({_scaled(whole, max(left.scale, right.scale))} AS {sql_type(result, 'duckdb')})"
+    return f"CAST({scaled(whole, max(left.scale, right.scale))} AS {sql_type(result, 'duckdb')})"
 
 
 def _remaining(left: Type, right: Type) -> str:
@@ -90,7 +90,7 @@ def _rounded(n: str, d: str) -> str:
             "0) THEN 1 ELSE -1 END) ELSE 0 END)")
 
 
-def _unscaled(kind: Type, value: str) -> str:
+def unscaled(kind: Type, value: str) -> str:
     """The integer behind a decimal."""
     if kind.scale == 0:
         return f"CAST({value} AS HUGEINT)"
@@ -100,7 +100,7 @@ def _unscaled(kind: Type, value: str) -> str:
     return f"CAST(replace(CAST({value} AS VARCHAR), '.', '') AS HUGEINT)"
 
 
-def _scaled(whole: str, scale: int) -> str:
+def scaled(whole: str, scale: int) -> str:
     """The decimal behind an integer."""
     number = f"CAST({whole} AS DECIMAL(38,0))"
     return f"{number} * CAST('{Decimal(1).scaleb(-scale):f}' AS DECIMAL({scale},{scale}))" if scale else number

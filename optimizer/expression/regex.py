@@ -62,7 +62,7 @@ class RegexPattern:
 @lru_cache(maxsize=4096)
 def java(text: str) -> RegexPattern:
     """The pattern, or a refusal that says what in it is not accepted."""
-    reader = _Reader(text)
+    reader = _RegexReader(text)
     pattern = reader.alternatives(top=True)
     if reader.at < len(text):
         raise reader.refusal("a ) without (")
@@ -103,7 +103,7 @@ def _character(code: int) -> str:
     return plain if plain.isascii() and (plain.isalnum() or plain in "_ /:,;=<>@%&~'\"!#") else f"\\x{{{code:x}}}"
 
 
-class _Reader:
+class _RegexReader:
     """Reads one pattern from left to right; (?i) folds ASCII only, as in Java."""
 
     def __init__(self, text: str) -> None:

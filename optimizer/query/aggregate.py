@@ -7,7 +7,11 @@ from optimizer.expression.expr import Expr
 from optimizer.expression.types import Type
 
 MERGEABLE = ("count", "sum", "avg", "min", "max", "stddev_samp", "stddev_pop", "var_samp", "var_pop")
-HOLISTIC = ("count_distinct", "median", "percentile")      # never aggregated early
+# of two arguments, which are those of a call of "pair"
+PAIRED = ("corr", "covar_pop", "covar_samp", "regr_sxx", "regr_sxy", "regr_syy", "regr_slope", "regr_intercept",
+          "regr_r2")
+HOLISTIC = ("count_distinct", "median", "percentile", "percentile_disc", "bit_and", "bit_or", "bit_xor", "listagg",
+            *PAIRED)      # never aggregated early
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ from optimizer.expression.types import (
     decimal,
 )
 from optimizer.query.model import WINDOW_NAME, Aggregate, Input
-from optimizer.sql.aggregates import AGGREGATES, aggregate
+from optimizer.sql.aggregates import AGGREGATES, ORDERED, aggregate
 from optimizer.sql.text import Source, located
 from optimizer.sql.tree import Plus, described, extras, offset
 from optimizer.sql.windows import length
@@ -484,8 +484,8 @@ def _filter(node: exp.Expr, scope: Scope) -> Expr:
 
 
 def _within(node: exp.Expr, scope: Scope) -> Expr:
-    if not isinstance(node.this, exp.Anonymous) or node.this.name.upper() != "PERCENTILE_CONT":
-        raise ForebayError("not-supported", "WITHIN GROUP stands after PERCENTILE_CONT(p)")
+    if not isinstance(node.this, exp.Anonymous) or node.this.name.upper() not in ORDERED:
+        raise ForebayError("not-supported", f"WITHIN GROUP stands after {' and '.join(ORDERED)}")
     return _aggregate(node, None, scope)
 
 

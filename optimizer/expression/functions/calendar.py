@@ -302,6 +302,44 @@ def _made_date_sql(call: Call, args: Texts) -> str:
     return f"make_date({year}, {args[1]}, {args[2]})"
 
 
+def _made_timestamp(function: str, args: Args) -> Expr:
+    """MAKE_TIMESTAMP(year, month, day, hour, minute, second), the last with up to six digits of a fraction."""
+    if any(a.type.name not in ("tinyint", "smallint", "int") for a in args[:5]):
+        raise mismatch(f"{function} takes ints, and a second that is an int or a decimal", "cast them: CAST(… AS INT)")
+    second = args[5].type
+    if not (second.name in ("tinyint", "smallint", "int") or second.name == "decimal" and second.scale <= 6
+            and second.precision - second.scale <= 10):
+        raise mismatch(f"{function}'s second is an int or a decimal of at most 6 places, not {second}",
+                       "cast it: CAST(… AS DECIMAL(8,6))")
+    parts = (*(coerce(a, INT) for a in args[:5]), coerce(args[5], decimal(16, 6)))
+    return Call(function.lower().removesuffix("_ltz"), parts, TIMESTAMP)
+
+
+_VALID = ("p.mo BETWEEN 1 AND 12 AND p.d BETWEEN 1 AND 31 AND p.h BETWEEN 0 AND 23 AND p.mi BETWEEN 0 AND 59 AND "
+          "p.s BETWEEN 0 AND 60")
+
+
+def _made_timestamp_sql(keyword: str, call: Call, args: Texts) -> str:
+    """A 60th second is the next minute's first."""
+    bound = _bound(**dict(zip(("y", "mo", "d", "h", "mi", "s"), args)))
+    none = " OR ".join(f"p.{name} IS NULL" for name in ("y", "mo", "d", "h", "mi", "s"))
+    micros = ("(CAST(p.h AS BIGINT) * 3600 + p.mi * 60) * 1000000 + "
+              "CAST(CAST(p.s AS DECIMAL(18,6)) * CAST(1000000 AS DECIMAL(7,0)) AS BIGINT)")
+    moment = zoned(f"(CAST(make_date(p.y, p.mo, p.d) AS TIMESTAMP) + to_microseconds({micros}))")
+    wrong = f"{keyword}('DATETIME_FIELD_OUT_OF_BOUNDS' AS TIMESTAMP WITH TIME ZONE)"
+    beyond = f"CAST('{BEYOND}' AS TIMESTAMP WITH TIME ZONE)"
+    in_month = "p.d <= day(last_day(make_date(p.y, p.mo, 1)))"
+    value = (f"CASE WHEN {none} THEN NULL WHEN NOT ({_VALID}) THEN {wrong} WHEN p.y NOT BETWEEN 1 AND 9999 THEN "
+             f"{beyond} "
+             f"WHEN {in_month} THEN {moment} ELSE {wrong} END")
+    made = f"list_transform({bound}, lambda p: {value})[1]"
+    return f"list_transform([{made}], lambda t: {in_calendar('t', INSTANTS['duckdb'], beyond)})[1]"
+
+
+def _spark_made_timestamp(function: str, otherwise: str, call: Call, args: Texts) -> str:
+    return in_calendar(f"{function}({', '.join(args)})", INSTANTS["spark"], f"CAST({otherwise} AS TIMESTAMP)")
+
+
 def _seconds_sql(call: Call, args: Texts) -> str:
     micros = f"CAST(((epoch_us({args[0]}) % 60000000) + 60000000) % 60000000 AS DECIMAL(10,0))"
     return f"CAST({micros} * CAST('0.000001' AS DECIMAL(6,6)) AS DECIMAL(8,6))"
@@ -367,6 +405,21 @@ ROWS: tuple[Written, ...] = (
              attempt=partial(_spark_day_of_number, "NULL"), fails=_always),
     Function(_made_date, (Name("MAKE_DATE", 3, 3, "date of year, month and day; fails where there is no such day"),),
              name="make_date", duckdb=_made_date_sql, spark=_spark_made_date, attempt=_try_made_date, fails=_always),
+    Function(partial(_made_timestamp, "MAKE_TIMESTAMP"),
+             (Name("MAKE_TIMESTAMP", 6, 6, "timestamp of year, month, day, hour, minute and second; fails where there "
+                                           "is no "
+                   "such time"),
+              Name("MAKE_TIMESTAMP_LTZ", 6, 6, "the same as MAKE_TIMESTAMP")),
+             name="make_timestamp", duckdb=partial(_made_timestamp_sql, "CAST"), fails=_always,
+             spark=partial(_spark_made_timestamp, "make_timestamp", f"raise_error('{BEYOND}')"),
+             attempt=partial(_spark_made_timestamp, "try_make_timestamp", "NULL")),
+    Function(partial(_made_timestamp, "TRY_MAKE_TIMESTAMP"),
+             (Name("TRY_MAKE_TIMESTAMP", 6, 6, "as MAKE_TIMESTAMP; NULL where there is no such time"),
+              Name("TRY_MAKE_TIMESTAMP_LTZ", 6, 6, "the same as TRY_MAKE_TIMESTAMP")),
+             name="try_make_timestamp", duckdb=partial(_made_timestamp_sql, "TRY_CAST"), fails=_always,
+             spark=partial(_spark_made_timestamp, "try_make_timestamp", f"raise_error('{BEYOND}')"),
+             attempt=partial(_spark_made_timestamp, "try_make_timestamp", "NULL"),
+             quiet=lambda call, args: f"try_make_timestamp({', '.join(args)}) IS NULL"),
     Function(partial(_named_part, "dayname"), (Name("DAYNAME", 1, 1, "Mon to Sun"),), name="dayname",
              duckdb=partial(_name_sql, "%a"), spark="dayname({0})"),
     Function(partial(_named_part, "monthname"), (Name("MONTHNAME", 1, 1, "Jan to Dec"),), name="monthname",

@@ -84,6 +84,15 @@ def _zero(removed: bool, args: Args) -> Expr:
     return _null_if((number, Literal(0, INT))) if removed else _coalesce((number, Literal(0, INT)))
 
 
+def _decoded(args: Args) -> Expr:
+    """DECODE(x, a, 1, b, 2, 0): the value after the first that x is, NULL like any; else the last, or NULL."""
+    subject, rest = args[0], args[1:]
+    parts: list[Expr] = []
+    for search, result in zip(rest[:-1:2], rest[1::2]):
+        parts += (_compare("same", (subject, search)), result)
+    return _conditional((*parts, rest[-1]) if len(rest) % 2 else tuple(parts))
+
+
 def _coalesce(args: Args) -> Expr:
     unified = choose(args)
     return Call("coalesce", unified, unified[0].type)
@@ -142,9 +151,14 @@ ROWS: tuple[Written, ...] = (
     Written(lambda args: _compare("same", args), (Name("EQUAL_NULL", 2, 2, "as <=>: TRUE also of two NULLs"),)),
     Written(lambda args: Call("is_null", args, BOOLEAN), (Name("ISNULL", 1, 1, "as x IS NULL"),)),
     Written(_is_there, (Name("ISNOTNULL", 1, 1, "as x IS NOT NULL"),)),
+    Written(_decoded, (Name("DECODE", 3, MANY, "DECODE(x, a, 1, b, 2, 0): the value after the one that x is, else the "
+                                               "last, or "
+                            "NULL"),)),
     Written(_if_there, (Name("NVL2", 3, 3, "second argument where the first is not NULL, else the third"),)),
     Written(partial(_zero, True), (Name("NULLIFZERO", 1, 1, "NULL where the number is 0"),)),
     Written(partial(_zero, False), (Name("ZEROIFNULL", 1, 1, "0 where the number is NULL"),)),
+    # the two arguments of an aggregate, which takes them apart; by itself it fails where one of them does
+    Function(name="pair", duckdb="({0} + {1})"),
     Written(_null_if, (Name("NULLIF", 2, 2, "NULL where both are equal, else the first"),)),
     Function(_coalesce, (Name("COALESCE", 1, MANY, "first argument that is not NULL"),
                          Name("IFNULL", 2, 2, "second argument where the first is NULL"),

@@ -89,7 +89,8 @@ ROWS: tuple[Written, ...] = (
              name="date_format", duckdb=_written_sql, spark="date_format({0}, {1})"),
     Written(_from_seconds, (Name("FROM_UNIXTIME", 1, 2, "seconds since 1970 as text, by a pattern (a constant)"),)),
     Function(partial(_read, "TO_TIMESTAMP", False),
-             (Name("TO_TIMESTAMP", 1, 2, "a timestamp from a text in the form of a pattern (a constant)"),),
+             (Name("TO_TIMESTAMP", 1, 2, "a timestamp from a text in the form of a pattern (a constant)"),
+              Name("TO_TIMESTAMP_LTZ", 1, 2, "the same as TO_TIMESTAMP")),
              name="to_timestamp", duckdb=partial(_read_sql, "CAST"), spark=partial(_spark_read, "to_timestamp",
                                                                                    _RAISED),
              fails=lambda call: True, attempt=partial(_spark_read, "try_to_timestamp", "NULL")),
@@ -101,6 +102,8 @@ ROWS: tuple[Written, ...] = (
     Written(partial(_read_date, False), (Name("TO_DATE", 1, 2, "the UTC day of a timestamp, or of a text in the form "
                                                                "of a "
                                               "pattern (a constant)"),)),
+    Written(partial(_read_date, True), (Name("TRY_TO_DATE", 2, 2,
+                                             "as TO_DATE; NULL where the text is not in that form"),)),
     Written(partial(_read_seconds, "UNIX_TIMESTAMP"),
             (Name("UNIX_TIMESTAMP", 1, 2, "seconds since 1970 of a time, or of a text in the form of a pattern"),)),
     Written(partial(_read_seconds, "TO_UNIX_TIMESTAMP"),

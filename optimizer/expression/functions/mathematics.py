@@ -10,10 +10,11 @@ from functools import partial
 from optimizer.expression.arguments import Args, numeric, unify, whole_number
 from optimizer.expression.casting import constant, sql_type
 from optimizer.expression.coercion import coerce, mismatch
+from optimizer.expression.decimals import scaled, unscaled
 from optimizer.expression.expr import Call, Expr, Literal
 from optimizer.expression.functions.arithmetic import real
 from optimizer.expression.functions.row import Function, Name, Template, Texts, Written
-from optimizer.expression.types import BIGINT, BOOLEAN, DOUBLE, INT, STRING, TINYINT, Type
+from optimizer.expression.types import BIGINT, BOOLEAN, DOUBLE, INT, STRING, TINYINT, Type, decimal
 
 NAN, INFINITY = "CAST('NaN' AS DOUBLE)", "CAST('Infinity' AS DOUBLE)"
 _DEGREES, _RADIANS = "CAST('57.29577951308232' AS DOUBLE)", "CAST('0.017453292519943295' AS DOUBLE)"      # Java's
@@ -99,6 +100,33 @@ def _shift(function: str, args: Args) -> Expr:
     return Call(function, (coerce(args[0], kind), Literal(places, INT)), kind)
 
 
+def _whole(function: str, args: Args) -> Expr:
+    if not args[0].type.integral:
+        raise mismatch(f"{function.upper()} takes a whole number, not {args[0].type}")
+    return Call(function, (coerce(args[0], BIGINT),), BIGINT)
+
+
+def _half_even(args: Args) -> Expr:
+    """BROUND: of decimals and whole numbers, to the even one of two that are as near."""
+    digits = whole_number(args[1], "BROUND's number of digits", 0, 15) if len(args) > 1 else 0
+    kind = args[0].type
+    if not kind.exact:
+        raise mismatch(f"BROUND takes decimals and whole numbers, not {kind}", "cast it: CAST(… AS DECIMAL(18,6))")
+    if kind.name == "decimal":
+        scale = min(kind.scale, digits)
+        kind = decimal(min(38, kind.precision - kind.scale + 1 + scale), scale)
+    return Call("bround", (args[0], Literal(digits, INT)), kind)
+
+
+def _grouped_digits(args: Args) -> Expr:
+    """FORMAT_NUMBER of whole numbers and decimals whose whole part has room in a BIGINT."""
+    digits, kind = whole_number(args[1], "FORMAT_NUMBER's number of places", 0, 15), args[0].type
+    if not kind.exact or kind.precision - kind.scale > 18:
+        raise mismatch(f"FORMAT_NUMBER takes whole numbers and decimals of at most 18 whole digits, not {kind}",
+                       "cast it: CAST(… AS DECIMAL(18,2))")
+    return Call("format_number", (args[0], Literal(digits, INT)), STRING)
+
+
 def _bucket(args: Args) -> Expr:
     count = whole_number(args[3], "WIDTH_BUCKET's number of buckets", 1, _LARGEST_INDEX)
     values = tuple(coerce(numeric(a, "WIDTH_BUCKET"), DOUBLE) for a in args[:3])
@@ -129,11 +157,7 @@ def _once_of_two(formula: str) -> Template:
     return write
 
 
-_LN = f"CASE WHEN {{0}} = 0 THEN -{INFINITY} WHEN {{0}} < 0 THEN {NAN} ELSE ln({{0}}) END"
-ROOT_OF_MORE, ROOT_OF_LESS = "(x + sqrt(x * x + CAST(1 AS DOUBLE)))", "(x + sqrt(x * x - CAST(1 AS DOUBLE)))"
-# Spark computes these by the formula, also where it loses digits.
-ASINH = f"CASE WHEN x = -{INFINITY} THEN x ELSE {_LN.format(ROOT_OF_MORE)} END"
-ACOSH = f"CASE WHEN abs(x) < 1 THEN {NAN} ELSE {_LN.format(ROOT_OF_LESS)} END"
+ACOSH = f"CASE WHEN {{0}} < 1 THEN {NAN} ELSE acosh({{0}}) END"
 # ln(1 + x) and exp(x) - 1 without loss of digits near 0 (W. Kahan; N. Higham, Accuracy and Stability, 1.14.1)
 _LOG1P = ("CASE WHEN {0} = -1 THEN -" + INFINITY + " WHEN isinf({0}) OR isnan({0}) OR CAST(1 AS DOUBLE) + {0} = 1 "
           "THEN {0} ELSE ln(CAST(1 AS DOUBLE) + {0}) * ({0} / ((CAST(1 AS DOUBLE) + {0}) - CAST(1 AS DOUBLE))) END")
@@ -186,6 +210,43 @@ def _unsigned_shift_sql(call: Call, args: Texts) -> str:
     return f"CAST({unsigned} >> {places} AS {sql_type(call.type, 'duckdb')})"
 
 
+def _half_even_sql(call: Call, args: Texts) -> str:
+    """By the whole number behind the decimal: what is cut off, doubled, against the unit that is left."""
+    source = call.args[0].type
+    cut = source.scale - call.type.scale
+    if source.integral or cut <= 0:
+        return f"CAST({args[0]} AS {sql_type(call.type, 'duckdb')})"
+    unit = f"CAST('1{'0' * cut}' AS HUGEINT)"
+    rest = f"abs(u % {unit})"
+    up = f"CASE WHEN {rest} > {unit} - {rest} OR {rest} = {unit} - {rest} AND (u // {unit}) % 2 <> 0 THEN 1 ELSE 0 END"
+    whole = f"(u // {unit} + CASE WHEN u < 0 THEN -({up}) ELSE {up} END)"
+    rounded = f"list_transform([{unscaled(source, args[0])}], lambda u: {whole})[1]"
+    return f"CAST({scaled(rounded, call.type.scale)} AS {sql_type(call.type, 'duckdb')})"
+
+
+def _grouped_digits_sql(call: Call, args: Texts) -> str:
+    """Half to the even digit; the sign is that of the number before it was rounded, as in Java."""
+    source, digits = call.args[0].type, int(str(constant(call, 1)))
+    kind = decimal(38, digits)
+    if source.name == "decimal":
+        rounded = _half_even((call.args[0], Literal(digits, INT)))
+        assert isinstance(rounded, Call)
+        value = f"CAST({_half_even_sql(rounded, (args[0], str(digits)))} AS {sql_type(kind, 'duckdb')})"
+    else:
+        value = f"CAST({args[0]} AS {sql_type(kind, 'duckdb')})"
+    places = f" || '.' || right(CAST(v AS VARCHAR), {digits})" if digits else ""
+    whole = "CAST(CAST(trunc(v) AS DECIMAL(38,0)) AS HUGEINT)"
+    grouped = f"regexp_replace(reverse(CAST({whole} AS VARCHAR)), '([0-9][0-9][0-9])', '\\1,', 'g')"
+    text = f"ltrim(reverse({grouped}), ','){places}"
+    return (f"(CASE WHEN {args[0]} < 0 THEN '-' ELSE '' END || "
+            f"list_transform([abs({value})], lambda v: {text})[1])")
+
+
+# Of bitmaps of 32,768 bits, as Spark's BitmapExpressionUtils has them
+_BUCKET_NUMBER = "CASE WHEN {0} > 0 THEN 1 + ({0} - 1) // 32768 ELSE {0} // 32768 END"
+_BIT_POSITION = ("CASE WHEN {0} > 0 THEN ({0} - 1) % 32768 ELSE CAST((-CAST({0} AS HUGEINT)) % 32768 AS BIGINT) END")
+
+
 def _bucket_sql(call: Call, args: Texts) -> str:
     """Spark's WidthBucket.computeBucketNumber."""
     count = constant(call, 3)
@@ -224,8 +285,8 @@ ROWS: tuple[Written, ...] = (
     _row("sinh", "hyperbolic sine", "sinh({0})"),
     _row("cosh", "hyperbolic cosine", "cosh({0})"),
     _row("tanh", "hyperbolic tangent", "tanh({0})"),
-    _row("asinh", "inverse hyperbolic sine", _once(ASINH)),
-    _row("acosh", "inverse hyperbolic cosine; NaN below 1", _once(ACOSH)),
+    _row("asinh", "inverse hyperbolic sine", "asinh({0})"),
+    _row("acosh", "inverse hyperbolic cosine; NaN below 1", ACOSH),
     _row("atanh", "inverse hyperbolic tangent; NaN beyond 1", _once(ATANH)),
     _row("degrees", "radians as degrees", f"({{0}} * {_DEGREES})"),
     _row("radians", "degrees as radians", f"({{0}} * {_RADIANS})"),
@@ -265,6 +326,20 @@ ROWS: tuple[Written, ...] = (
     Function(partial(_shift, "shiftrightunsigned"),
              (Name("SHIFTRIGHTUNSIGNED", 2, 2, "bits moved down, filled up with 0"),),
              name="shiftrightunsigned", duckdb=_unsigned_shift_sql, spark="shiftrightunsigned({0}, {1})"),
+    Function(_half_even, (Name("BROUND", 1, 2, "of decimals and whole numbers: half to the even digit, to so many "
+                                               "digits (a "
+                               "constant)"),),
+             name="bround", duckdb=_half_even_sql, spark="bround({0}, {1})"),
+    Function(_grouped_digits, (Name("FORMAT_NUMBER", 2, 2, "a whole number or decimal as '1,234.50', with so many "
+                                                           "places (a "
+                                    "constant)"),),
+             name="format_number", duckdb=_grouped_digits_sql, spark="format_number({0}, {1})"),
+    Function(partial(_whole, "bitmap_bucket_number"),
+             (Name("BITMAP_BUCKET_NUMBER", 1, 1, "number of the bitmap of 32,768 bits that has a value"),),
+             name="bitmap_bucket_number", duckdb=_BUCKET_NUMBER, spark="bitmap_bucket_number({0})"),
+    Function(partial(_whole, "bitmap_bit_position"),
+             (Name("BITMAP_BIT_POSITION", 1, 1, "place of a value in its bitmap, from 0"),),
+             name="bitmap_bit_position", duckdb=_BIT_POSITION, spark="bitmap_bit_position({0})"),
     Function(_bucket, (Name("WIDTH_BUCKET", 4, 4, "number of the bucket of a value among so many (a constant) between "
                             "two bounds"),),
              name="width_bucket", duckdb=_bucket_sql, spark="width_bucket({0}, {1}, {2}, {3})", quiet="TRUE"),

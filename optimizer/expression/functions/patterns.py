@@ -23,6 +23,7 @@ from optimizer.expression.types import BOOLEAN, INT, STRING, Type
 
 _LAST_BREAK, _CR_LF = "[\\x{a}\\x{d}\\x{85}\\x{2028}\\x{2029}]?", "(?:\\r\\n)?"
 _END = {"": "", _LAST_BREAK: f"{_LAST_BREAK}\\z", _CR_LF: f"{_CR_LF}\\z"}
+_PAIRS = "[\\x{10000}-\\x{10FFFF}]"
 MOST_GROUPS = 8      # \1 to \9 of a replacement, one of which holds the line break
 
 
@@ -144,6 +145,17 @@ def _first_sql(call: Call, args: Texts) -> str:
     return f"nullif({_extract(0, call, args[0])}, '')"
 
 
+def _place_sql(call: Call, args: Texts) -> str:
+    """What stands before the first match, counted as Java does: characters beyond U+FFFF are two."""
+    def write(end: str) -> str:
+        before = f"regexp_extract({args[0]}, {string(f'^((?s:.)*?)(?:{_java(call).re2}{_END[end]})')}, 1)"
+        pairs = f"len(regexp_extract_all({before}, {string(_PAIRS)}))"
+        found = f"regexp_matches({args[0]}, {string(_java(call).re2 + _END[end])})"
+        place = f"CASE WHEN {found} THEN length({before}) + {pairs} + 1 WHEN ({args[0]}) IS NOT NULL THEN 0 END"
+        return f"CAST({place} AS INTEGER)"
+    return _by_end(call, args[0], write)
+
+
 def _count_sql(call: Call, args: Texts) -> str:
     def write(end: str) -> str:
         return f"CAST(len(regexp_extract_all({args[0]}, {string(_java(call).re2 + _END[end])})) AS INTEGER)"
@@ -178,6 +190,11 @@ ROWS: tuple[Written, ...] = (
     Function(partial(_found, "regexp_count", INT),
              (Name("REGEXP_COUNT", 2, 2, "how often a regular expression is found"),),
              name="regexp_count", duckdb=_count_sql, spark="regexp_count({0}, {1})"),
+    Function(partial(_found, "regexp_instr", INT),
+             (Name("REGEXP_INSTR", 2, 2, "position of the first match, characters beyond U+FFFF counted twice; 0 "
+                                         "where there "
+                   "is none"),),
+             name="regexp_instr", duckdb=_place_sql, spark="regexp_instr({0}, {1})"),
     Function(_replaced, (Name("REGEXP_REPLACE", 3, 3, "every match of a regular expression by a constant, in which $1 "
                                                       "is "
                               "the first group"),),

@@ -1,6 +1,7 @@
 """Functions of strings."""
 from __future__ import annotations
 
+import re
 from functools import partial
 
 from optimizer.errors import ForebayError
@@ -8,6 +9,7 @@ from optimizer.expression.arguments import Args, is_bare_null, want, whole_numbe
 from optimizer.expression.casting import constant
 from optimizer.expression.coercion import coerce, mismatch
 from optimizer.expression.expr import Call, Expr, Literal, walk
+from optimizer.expression.functions.conversion import cast
 from optimizer.expression.functions.row import Function, Name, Texts, Written, infix
 from optimizer.expression.types import BIGINT, BOOLEAN, INT, INTEGERS, STRING, Type
 
@@ -93,6 +95,37 @@ def _without(args: Args) -> Expr:
     return _strings("replace", STRING, args if len(args) == 3 else (*args, Literal("", STRING)))
 
 
+def _collation(args: Args) -> Expr:
+    want(args[0], "COLLATION", STRING)
+    return Literal("SYSTEM.BUILTIN.UTF8_BINARY", STRING)
+
+
+def _formatted(args: Args) -> Expr:
+    """FORMAT_STRING: %s of strings, whole numbers and truths, %d of whole numbers, %% for one %."""
+    form = args[0].value if isinstance(args[0], Literal) and args[0].type == STRING else None
+    if not isinstance(form, str):
+        raise mismatch("FORMAT_STRING's form must be a string constant", "for instance '%s: %d'")
+    parts: list[Expr] = [Literal("", STRING)]
+    values = list(args[1:])
+    for piece in re.split("(%[sd%])", form):
+        if piece not in ("%s", "%d"):
+            if "%" in piece.replace("%%", ""):
+                raise mismatch(f"FORMAT_STRING's form {form!r} has a % that is not %s, %d or %%")
+            parts.append(Literal(piece.replace("%%", "%"), STRING))
+        elif not values or not _fits_form(piece, values[0].type):
+            raise mismatch(f"FORMAT_STRING: {piece} has {values[0].type if values else 'no argument'}",
+                           "%d takes whole numbers, %s strings, whole numbers and booleans")
+        else:
+            parts.append(Call("coalesce", (cast(values.pop(0), STRING), Literal("null", STRING)), STRING))
+    if values:
+        raise mismatch(f"FORMAT_STRING's form takes {len(args) - 1 - len(values)} arguments, not {len(args) - 1}")
+    return _concatenation(tuple(parts))
+
+
+def _fits_form(piece: str, kind: Type) -> bool:
+    return kind.integral or piece == "%s" and kind in (STRING, BOOLEAN)
+
+
 def _itself(name: str, args: Args) -> Expr:
     """Strings of a pipeline are valid UTF-8: others never come in."""
     return want(args[0], name, STRING)
@@ -109,6 +142,30 @@ def _substring_sql(call: Call, args: Texts) -> str:
 
 def _edge_sql(function: str, call: Call, args: Texts) -> str:
     return f"{function}({args[0]}, {max(0, int(str(constant(call, 1))))})"
+
+
+QUOTED = "(chr(39) || replace({0}, chr(39), chr(92) || chr(39)) || chr(39))"
+# Bytes in UTF-8, each as % and two digits; other bytes have no text.
+_CODED = ("%[0-7]H|%(?:C[2-9A-F]|DH)%[89AB]H|%E0%[AB]H%[89AB]H|%E[1-9A-CEF]%[89AB]H%[89AB]H|%ED%[89]H%[89AB]H|"
+          "%F0%[9AB]H%[89AB]H%[89AB]H|%F[1-3]%[89AB]H%[89AB]H%[89AB]H|%F4%8H%[89AB]H%[89AB]H")
+CODED = f"(?is)^(?:[^%]|{_CODED.replace('H', '[0-9A-F]')})*$"
+PERCENT = "(?is)^(?:[^%]|%[0-9A-F][0-9A-F])*$"
+NO_TEXT = "bytes that are no text in UTF-8"
+
+
+def _decoded_sql(keyword: str, call: Call, args: Texts) -> str:
+    """Malformed text is an error or NULL; what is well formed but no UTF-8 fails: Java would replace it."""
+    text = args[0]
+    return (f"CASE WHEN regexp_matches({text}, '{CODED}') THEN url_decode(replace({text}, '+', ' ')) "
+            f"WHEN regexp_matches({text}, '{PERCENT}') THEN CAST(CAST('{NO_TEXT}' AS INTEGER) AS VARCHAR) "
+            f"WHEN ({text}) IS NOT NULL THEN CAST({keyword}('CANNOT_DECODE_URL' AS INTEGER) AS VARCHAR) END")
+
+
+def _spark_decoded(function: str, otherwise: str, call: Call, args: Texts) -> str:
+    """Java keeps no way back (++, *+): it would keep one for each character."""
+    coded, percent = (p.replace("[^%]", "[^%]++").replace(")*$", ")*+$") for p in (CODED, PERCENT))
+    return (f"CASE WHEN {args[0]} RLIKE '{coded}' OR NOT {args[0]} RLIKE '{percent}' OR ({args[0]}) IS NULL "
+            f"THEN {function}({args[0]}) ELSE CAST({otherwise} AS STRING) END")
 
 
 ROWS: tuple[Written, ...] = (
@@ -187,5 +244,24 @@ ROWS: tuple[Written, ...] = (
     Written(partial(_itself, "VALIDATE_UTF8"), (Name("VALIDATE_UTF8", 1, 1, "the string, which is valid"),)),
     Written(partial(_itself, "TRY_VALIDATE_UTF8"), (Name("TRY_VALIDATE_UTF8", 1, 1, "the string, which is valid"),)),
     Written(partial(_itself, "MAKE_VALID_UTF8"), (Name("MAKE_VALID_UTF8", 1, 1, "the string, which is valid"),)),
+    Function(partial(_strings, "crc32", BIGINT), (Name("CRC32", 1, 1, "cyclic redundancy check of the bytes"),),
+             name="crc32", duckdb="spark_crc32({0})", spark="crc32({0})"),
+    Function(partial(_strings, "url_decode", STRING),
+             (Name("URL_DECODE", 1, 1, "what URL_ENCODE made; fails where % is not followed by two digits"),),
+             name="url_decode", duckdb=partial(_decoded_sql, "CAST"), fails=lambda call: True,
+             spark=partial(_spark_decoded, "url_decode", f"raise_error('{NO_TEXT}')"),
+             attempt=partial(_spark_decoded, "try_url_decode", "NULL")),
+    Function(partial(_strings, "try_url_decode", STRING),
+             (Name("TRY_URL_DECODE", 1, 1, "as URL_DECODE; NULL where % is not followed by two digits"),),
+             name="try_url_decode", duckdb=partial(_decoded_sql, "TRY_CAST"), fails=lambda call: True,
+             spark=partial(_spark_decoded, "try_url_decode", f"raise_error('{NO_TEXT}')"),
+             attempt=partial(_spark_decoded, "try_url_decode", "NULL"),
+             quiet=lambda call, args: f"try_url_decode({args[0]}) IS NULL"),
+    Written(_formatted, (Name("FORMAT_STRING", 1, 1000, "a form (a constant) with %s and %d for the other arguments"),
+                         Name("PRINTF", 1, 1000, "the same as FORMAT_STRING"))),
+    Function(partial(_strings, "quote", STRING), (Name("QUOTE", 1, 1, "in quotes, those inside escaped"),),
+             name="quote",
+             duckdb=QUOTED, spark="quote({0})"),
+    Written(_collation, (Name("COLLATION", 1, 1, "name of the string's collation, by bytes"),)),
     Written(_type_name, (Name("TYPEOF", 1, 1, "name of the argument's type"),)),
 )

@@ -199,8 +199,7 @@ class _Written:
         keys = [f"{safe(expr, self.dialect, leaf)} AS g{n}" for n, expr in enumerate(block.groups)]
         values = []
         for n, a in enumerate(block.aggregates):
-            value = "*" if a.argument is None else safe(a.argument, self.dialect, leaf)
-            values.append(f"{whole_value(a, value, self.dialect)} AS a{n}")
+            values.append(f"{whole_value(a, lambda e: safe(e, self.dialect, leaf), self.dialect)} AS a{n}")
         by = f" GROUP BY {', '.join(str(n + 1) for n in range(len(keys)))}" if keys else ""
         grouped = f"SELECT {', '.join([*keys, *values])} FROM {source}{by}"
         having = f" WHERE {self._passes(block.having, leaf)}" if block.having is not None else ""

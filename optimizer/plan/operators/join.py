@@ -4,12 +4,12 @@
 """
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from optimizer.expression import dialect as d
 from optimizer.expression.decimals import quotient
-from optimizer.expression.expr import Column, Expr
+from optimizer.expression.expr import Call, Column, Expr
 from optimizer.expression.scalar import fails, safe
 from optimizer.expression.types import BIGINT, Type, decimal
 from optimizer.plan.division import divided
@@ -17,7 +17,7 @@ from optimizer.plan.lowering import Lowering, Name, counted, fallible, merged, s
 from optimizer.plan.model import EXCHANGES
 from optimizer.plan.operators.operator import Charge, Expected, InputOperator, Operator
 from optimizer.plan.wording import as_written, list_as_written
-from optimizer.query.model import Aggregate
+from optimizer.query.aggregate import PAIRED, Aggregate
 from optimizer.query.shape import Attribute, Measure, Shape
 from optimizer.statistics.cardinality import Operand
 
@@ -228,23 +228,65 @@ def _whole(ctx: Lowering, m: Measure) -> str:
     """An aggregate that nothing merges, over the joined rows themselves (all counts are 1)."""
     a = m.aggregate
     assert a is not None
-    return whole_value(a, "*" if a.argument is None else safe(a.argument, ctx.dialect, leaf_name(ctx)), ctx.dialect)
+    return whole_value(a, lambda e: safe(e, ctx.dialect, leaf_name(ctx)), ctx.dialect)
 
 
-def whole_value(a: Aggregate, value: str, dialect: str) -> str:
-    """An aggregate of this value of rows, as it is."""
+def whole_value(a: Aggregate, write: Callable[[Expr], str], dialect: str) -> str:
+    """An aggregate of rows as they are; `write` gives the SQL of what is asked of each."""
+    if a.function in PAIRED + ("listagg",) and isinstance(a.argument, Call):
+        first, second = map(write, a.argument.args)
+        return _of_pairs(a.function, first, second, dialect) if a.function in PAIRED else _listed(
+            first, second, dialect)
+    value = "*" if a.argument is None else write(a.argument)
     if a.function == "count_distinct":
         return f"count(DISTINCT {value})"
     if a.function in ("median", "percentile"):
         share = 0.5 if a.function == "median" else a.parameter
         percentile = "quantile_cont" if dialect == "duckdb" else "percentile"
         return f"{percentile}(CAST({value} AS DOUBLE), {share})"
+    if a.function == "percentile_disc":
+        return _nearest_rank(a, value, dialect)
     if a.function in ("sum", "avg") and a.type.name == "decimal" and dialect == "duckdb" and a.argument is not None:
         return _whole_decimal(a, value, a.argument.type.scale)
     is_spread = a.function.startswith(("stddev", "var"))
     if is_spread and dialect == "duckdb" and a.argument is not None and a.argument.type.floating:
         return _whole_spread(a, value)
     return f"CAST({a.function}({value}) AS {d.name(a.type, dialect)})"
+
+
+def _listed(text: str, separator: str, dialect: str) -> str:
+    """Strings one after another, in their own order."""
+    if dialect == "spark":
+        return f"listagg({text}, {separator}) WITHIN GROUP (ORDER BY {text})"
+    return f"string_agg({text}, {separator} ORDER BY {text})"
+
+
+def _nearest_rank(a: Aggregate, value: str, dialect: str) -> str:
+    """The value of rank ⌈p · n⌉ of n."""
+    count, kind = f"CAST(count({value}) AS DOUBLE)", d.name(a.type, dialect)
+    if dialect == "spark":
+        rank = f"CAST(greatest(1, ceil({count} * {a.parameter}D)) AS INT)"
+        return f"CAST(try_element_at(sort_array(collect_list({value})), {rank}) AS {kind})"
+    rank = f"greatest(1, CAST(ceil({count} * CAST({a.parameter} AS DOUBLE)) AS BIGINT))"
+    return f"CAST((list_sort(list({value}) FILTER (WHERE ({value}) IS NOT NULL)))[{rank}] AS {kind})"
+
+
+def _of_pairs(function: str, y: str, x: str, dialect: str) -> str:
+    """Infinities and NaN give no number; where squares have no room in doubles Spark gives one thing or another.
+
+    CORR divides by the spread of both, which fails where one is 0, as in Spark.
+    """
+    if dialect == "spark":
+        return f"{function}({y}, {x})"
+    least = 2 if function in ("corr", "covar_samp") else 1
+    odd = f"count(CASE WHEN NOT isfinite({y}) OR NOT isfinite({x}) THEN ({y}) + ({x}) END) > 0"
+    value, flat = f"{function}({y}, {x})", f"regr_sxx({y}, {x}) = 0"
+    special = {"corr": f"WHEN {flat} OR regr_syy({y}, {x}) = 0 THEN CAST('DIVIDE_BY_ZERO' AS DOUBLE) ",
+               "regr_slope": f"WHEN {flat} THEN NULL ",
+               "regr_intercept": f"WHEN NOT isfinite(regr_sxx({y}, {x})) THEN CAST('SPREAD_OUT_OF_RANGE' AS DOUBLE) "
+               }.get(function, "")
+    return (f"CASE WHEN count(({y}) + ({x})) < {least} THEN NULL WHEN {odd} THEN CAST('NaN' AS DOUBLE) {special}"
+            f"WHEN NOT isfinite({value}) THEN CAST('SPREAD_OUT_OF_RANGE' AS DOUBLE) ELSE {value} END")
 
 
 def _whole_spread(a: Aggregate, value: str) -> str:

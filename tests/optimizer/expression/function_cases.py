@@ -44,6 +44,7 @@ def _of_patterns() -> Iterator[str]:
     for pattern in PATTERNS:
         yield f"x_s RLIKE {_quoted(pattern)}"
         yield f"REGEXP_EXTRACT(x_s, {_quoted(pattern)}, 0)"
+        yield f"REGEXP_INSTR(x_s, {_quoted(pattern)})"
         yield f"REGEXP_SUBSTR(x_s, {_quoted(pattern)})"
         if "(" in pattern.replace("(?", "").replace("\\(", ""):
             yield f"REGEXP_EXTRACT(x_s, {_quoted(pattern)})"
@@ -79,6 +80,10 @@ def _of_strings() -> Iterator[str]:
     for n in (1, 2, 5, -1, -2, -9):
         yield from (f"SPLIT_PART(x_s, '{p}', {n})" for p in (" ", "b", "😀", "ab", "."))
         yield from (f"SUBSTRING_INDEX(x_s, '{p}', {n})" for p in (" ", "b", "😀", "ab", ".", "1."))
+    yield from ("FORMAT_STRING('%s-%d%%', x_s, x_i32)", "FORMAT_STRING('%s %s', x_b, x_i8)", "PRINTF('a')",
+                "CRC32(x_s)",
+                "QUOTE(x_s)", "COLLATION(x_s)", "URL_DECODE(x_s)", "TRY_URL_DECODE(x_s)", "URL_DECODE(URL_ENCODE(x_s))",
+                "TRY_URL_DECODE(CONCAT('%4', x_i8))", "URL_DECODE('a+b%20c%C3%A9')", "TRY_URL_DECODE(CONCAT(x_s, '%'))")
     yield from ("SUBSTRING_INDEX(x_s, '', 1)", "SUBSTRING_INDEX(x_s, 'a', 0)", "TRANSLATE(x_s, 'abc', 'xy')",
                 "TRANSLATE(x_s, 'aab', 'xyz')", "TRANSLATE(x_s, 'é😀1', '1é')", "TRANSLATE(x_s, '', 'x')",
                 "TRANSLATE(x_s, 'a', '')",
@@ -91,7 +96,8 @@ def _of_times() -> Iterator[str]:
         yield from (f"DATE_FORMAT(x_{t}, '{pattern}')" for t in ("ts", "dt"))
     yield from (f"FROM_UNIXTIME(x_{t}{more})" for t in ("i32", "i64", "i8") for more in ("", ", 'yyyy-MM-dd'"))
     for pattern in READ:
-        yield from (f"{f}(x_s, '{pattern}')" for f in ("TO_TIMESTAMP", "TRY_TO_TIMESTAMP", "TO_DATE", "UNIX_TIMESTAMP",
+        yield from (f"{f}(x_s, '{pattern}')" for f in ("TO_TIMESTAMP", "TRY_TO_TIMESTAMP", "TO_DATE", "TRY_TO_DATE",
+                                                       "TO_TIMESTAMP_LTZ", "UNIX_TIMESTAMP",
                                                        "TO_UNIX_TIMESTAMP"))
         yield from (f"{f}(DATE_FORMAT(x_ts, '{pattern}'), '{pattern}')" for f in ("TO_TIMESTAMP", "TO_DATE"))
     for unit in UNITS:
@@ -115,6 +121,12 @@ def _of_times() -> Iterator[str]:
                 for zone in ("+02:00", "-05:30", "UTC", "+00:00"))
     yield from (f"MAKE_DATE(x_i32, {m}, {d})" for m, d in ((1, 1), (2, 29), (13, 1)))
     yield from (f"MAKE_DATE({y}, x_i8, y_i8)" for y in (2000, 1999))
+    yield from (f"{f}({y}, x_i8, y_i8, {h}, z_i8, {s})" for f in ("MAKE_TIMESTAMP", "TRY_MAKE_TIMESTAMP",
+                "MAKE_TIMESTAMP_LTZ", "TRY_MAKE_TIMESTAMP_LTZ") for y, h, s in (
+                    (2000, 0, 0), (2001, 23, "59.999999"), (1999, 12, 60), (2000, 24, 1), (2000, 1, "60.5"), (2000, 1,
+                                                                                                              "x_p5")))
+    yield "TRY_MAKE_TIMESTAMP(2000, 2, x_i8, 1, 2, 3)"
+    yield "MAKE_TIMESTAMP(x_i32, 2, 29, 1, 2, 3)"
     yield from (f"DATE_FROM_UNIX_DATE(x_{t})" for t in ("i8", "i16", "i32"))
     yield from ("UNIX_DATE(x_dt)", "LAST_DAY(x_ts)", "TO_TIMESTAMP(x_dt)", "TO_TIMESTAMP(x_ts)")
 
@@ -129,6 +141,12 @@ def _of_numbers() -> Iterator[str]:
                                                                                                             "z_d", 4)))
     yield from (f"{f}(x_{t}, y_{t})" for f in ("TRY_ADD", "TRY_SUBTRACT", "TRY_MULTIPLY", "TRY_DIVIDE", "TRY_MOD")
                 for t in (*whole, "f", "d", "p5", "p10"))
+    yield from (f"BROUND(x_{t}, {n})" for t in (*whole, "p5", "p10", "p20", "p38", "p22", "p1818") for n in (0, 1, 2,
+                                                                                                             5))
+    yield from (f"{f}(x_{t})" for f in ("BITMAP_BUCKET_NUMBER", "BITMAP_BIT_POSITION", "BROUND") for t in whole)
+    yield from (f"FORMAT_NUMBER(x_{t}, {n})" for t in (*whole, "p5", "p10", "p20", "p22") for n in (0, 1, 2, 3, 5))
+    yield from (f"DECODE(x_{t}, y_{t}, 'a', NULL, 'b', 'c')" for t in ("i32", "s", "d", "p5", "dt"))
+    yield from ("DECODE(x_i32, 1, 'a', 7, 'b')", "DECODE(x_s, 'abc', 1, x_i32)", "DECODE(x_b, TRUE, 1, 2L)")
     yield from (f"TRY_ADD(x_{t}, y_{t}) > 5" for t in whole)
     yield from (f"{name}(x_{t})" for t in ("i8", "i64", "d", "p10", "s", "b") for name in (
         "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL", "STRING", "BOOLEAN"))

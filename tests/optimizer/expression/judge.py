@@ -28,7 +28,8 @@ INEXACT = ("EXP", "LN", "LOG", "POW", "SIN", "COS", "TAN", "COT", "SEC(", "CSC",
 TABLES = {"t": Table({name: str(kind) for name, kind in COLUMNS}, "x_ts")}
 # docs/limits.md: what gives a day or time before the year 1 or after 9999 fails.
 BEYOND = ("DATE_ADD", "DATE_SUB", "INTERVAL", "DATEADD", "TIMESTAMPADD", "ADD_MONTHS", "NEXT_DAY", "UTC_TIMESTAMP",
-          "MAKE_DATE")
+          "MAKE_DATE",
+          "MAKE_TIMESTAMP")
 NUMBERED = {"TIMESTAMP_SECONDS": 6 * 10**10, "TIMESTAMP_MILLIS": 6 * 10**13, "TIMESTAMP_MICROS": 6 * 10**16,
             "FROM_UNIXTIME": 6 * 10**10, "DATE_FROM_UNIX_DATE": 700_000}      # numbers beyond are near the ends
 SIGNED = ("TO_TIMESTAMP", "TO_DATE", "UNIX_TIMESTAMP")
@@ -188,7 +189,7 @@ class Judge:
         numbers = [c.name for c in columns(case.expr) if c.type.integral]
         tests += [f"abs(CAST({c} AS HUGEINT)) > {most}" for word,
                   most in NUMBERED.items() for c in numbers if word in upper]
-        tests += [f"{c} NOT BETWEEN 1 AND 9999" for c in numbers if "MAKE_DATE" in upper]
+        tests += [f"{c} NOT BETWEEN 1 AND 9999" for c in numbers if "MAKE_" in upper]
         if any(word in upper for word in SIGNED):
             tests += [f"regexp_matches({c.name}, '^[-+]|^0000')" for c in columns(case.expr) if c.type.name == "string"]
         near = self.duck.sql(f"SELECT coalesce({' OR '.join(tests) or 'FALSE'}, FALSE) AS n FROM t ORDER BY i"
