@@ -1,6 +1,8 @@
 """Texts of several SELECTs: which query they come to, what is refused and where, what is bound how."""
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from optimizer.errors import ForebayError
@@ -54,6 +56,17 @@ def test_what_a_text_comes_to(text: str, expected: str) -> None:
     query = read(text)
     assert form(query) == expected
     assert (len(candidates(query)) == 1) == (expected == "blocks" or query.returns_rows)
+
+
+def test_what_every_branch_of_an_or_repeats_joins() -> None:
+    query = read(f"SELECT COUNT(*) AS n FROM {A}, {B} WHERE a.k = b.k AND a.x > 1 OR a.k = b.k AND b.x > 2")
+    assert query == replace(read(f"SELECT COUNT(*) AS n FROM {A}, {B} WHERE a.k = b.k AND (a.x > 1 OR b.x > 2)"),
+                            text=query.text)
+
+
+def test_months_move_a_date_along_the_calendar() -> None:
+    moved = read(f"SELECT CAST(ts AS DATE) + INTERVAL 3 MONTHS AS d, ts - INTERVAL '1' YEAR AS t FROM {A}")
+    assert [str(kind) for _, kind in moved.columns] == ["date", "timestamp"]
 
 
 def test_the_same_join_grouped_twice_is_one_leaf() -> None:
