@@ -82,6 +82,9 @@ def common(left: Type, right: Type) -> Type:
         return DOUBLE if left.floating or right.floating else _wider(as_decimal(left), as_decimal(right))
     if {left.name, right.name} == {"date", "timestamp"}:
         return TIMESTAMP
+    if STRING in (left, right):      # Spark's AnsiTypeCoercion.findWiderTypeForString
+        other = right if left == STRING else left
+        return BIGINT if other.integral else DOUBLE if other.numeric else other
     raise mismatch(f"{left} and {right} have no common type",
                    f"cast one side, for instance CAST(… AS {left if right.name == 'string' else right})")
 

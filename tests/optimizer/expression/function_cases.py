@@ -150,5 +150,6 @@ def _of_numbers() -> Iterator[str]:
     yield from (f"TRY_ADD(x_{t}, y_{t}) > 5" for t in whole)
     yield from (f"{name}(x_{t})" for t in ("i8", "i64", "d", "p10", "s", "b") for name in (
         "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL", "STRING", "BOOLEAN"))
-    yield from ("DATE(x_ts)", "TIMESTAMP(x_dt)", "PI()", "E()", "PI() * x_d", "x_i32 & 7 | 8 ^ 3", "x_i32 | y_i32 & 7",
+    yield from ("LOG(x_d, y_d)", "DATE(x_ts)", "TIMESTAMP(x_dt)", "PI()", "E()", "PI() * x_d", "x_i32 & 7 | 8 ^ 3",
+                "x_i32 | y_i32 & 7",
                 "x_i32 ^ y_i32 | 1", "1 + x_i8 & 3", "x_i32 & y_i32 = 0", "~x_i8", "- ~x_i32", "~x_i64 & y_i64")

@@ -20,7 +20,7 @@ from optimizer.expression.types import parse_type
 from optimizer.sql.aggregates import AGGREGATES
 from tests.seeds import seed
 
-PARTS = 72      # of some 22,000 expressions; a part takes some 15 s in a warm JVM and has some of each row
+PARTS = 120     # of some 32,000 expressions; a part takes some 20 s in a warm JVM and has some of each row
 DRAWN = 6       # parts that `make test` runs: a third of all would double its time
 
 
