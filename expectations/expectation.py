@@ -40,6 +40,16 @@ class Expectation:
     def form(self) -> Kind:
         return KINDS[self.kind]
 
+    @property
+    def typed_columns(self) -> dict[str, Type]:
+        """The columns that its SQL reads."""
+        return dict(zip(self.columns, self.types))
+
+    @property
+    def shows_values(self) -> bool:
+        """Whether what is observed of it is a value of a column, or nearly: an extreme or a sum."""
+        return not self.form.row and self.form.of in ("column", "number") and bool(self.form.values)
+
     def get(self, parameter: str) -> str | None:
         value = dict(self.arguments).get(parameter)
         return value if isinstance(value, str) else None

@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from expectations.expectation import Expectation
+from expectations.great import GreatExpectation, verdict
 from expectations.kinds import LEAST, MOST, MOSTLY, OR_EQUAL, PATTERN, STRICT_LEAST, STRICT_MOST
 from optimizer.expression.casting import sql_type
 from optimizer.expression.dialect import string
@@ -22,11 +23,15 @@ def failing(e: Expectation, names: Names) -> str:
     return f"coalesce(NOT ({_holds(e, first, names[e.columns[-1]])}), false)"
 
 
-def judged(e: Expectation, names: Names) -> tuple[str, str]:
+def judged(e: Expectation | GreatExpectation, names: Names) -> tuple[str, str]:
     """Of many rows (those where `_there`): what is observed, and whether it passes, as aggregates.
 
-    Over no value at all it passes.
+    Over no value at all it passes; one of a suite as Great Expectations says, and only one that SQL judges is asked.
     """
+    if isinstance(e, GreatExpectation):
+        of_suite = verdict(e, names)
+        assert of_suite is not None
+        return of_suite
     if e.form.row:
         bad, all_ = f"count(*) FILTER (WHERE _there AND {failing(e, names)})", "count(_there)"
         allowed = f"{all_} * (1 - {e.get(MOSTLY) or 1}::DOUBLE) + 1e-9"

@@ -4,14 +4,18 @@ test.
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from random import Random
 from typing import Any
 
 import pytest
 
+from jobs.engine import jvm
 from optimizer.errors import ForebayError
+from optimizer.plan.model import placed
 from tests import oracle
-from tests.differential import answers, differences, plans, query_of
+from tests.differential import answers, course, differences, plans, query_of
+from tests.engine import jvm_order
 from tests.nested_queries import drawn
 
 pytestmark = pytest.mark.spark
@@ -46,3 +50,24 @@ def test_texts_of_several_selects_mean_what_spark_means(spark: Any, seed: int, s
     print(kinds)
     assert not wrong, "\n".join(wrong[:10])
     assert kinds["of several"] > QUERIES / 2 and kinds["rows"] > QUERIES
+
+
+def test_spark_sql_runs_the_same_statements(spark: Any, seed: int) -> None:
+    """Where tables have features that the kernel must not ignore, a batch runs in the JVM."""
+    wrong, compared = [], 0
+    for number in range(seed * 1000 + 500, seed * 1000 + 512):
+        case = drawn(number)
+        query = query_of(case)
+        if query.blocks is None:
+            continue
+        case = replace(case, boundaries=case.boundaries[:1])
+        asked = course(case, query, placed(plans(query)[0], "jvm"), Random(number))
+        got, told = None, None
+        while got is None:
+            try:
+                told = [jvm.perform(spark, jvm_order(asked.send(told)))]      # type: ignore[arg-type]
+            except StopIteration as end:
+                got = end.value
+        compared += 1
+        wrong += [f"{number}: {case.sql}\n  {what}" for what in differences(oracle.answers(case, "jvm", spark), got)]
+    assert compared > 3 and not wrong, "\n".join(wrong[:5])

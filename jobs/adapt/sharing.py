@@ -31,7 +31,6 @@ from jobs.ledger.codec import encode_prices
 from jobs.ledger.entries import Batch, LedgerEntry, QueryGroupPrices
 from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.ledger.queries import QueryState, queries_at
-from jobs.pipeline import declared as expect_files
 from jobs.pipeline.declared import DeclaredExpectations
 from jobs.storage import tables
 from optimizer.cost.measured import UnitCosts
@@ -154,7 +153,7 @@ class Sharer:
         return prices
 
     def _form(self, active: Mapping[str, QueryState]) -> Formed:
-        judged = {g.name for g in self.declared.given if g.subject == expect_files.QUERY}
+        judged = self.declared.queries.keys()
         foreign = _foreign(self.pipe)
         listed = tuple(sorted((s.name, s.sql, _bound(s, judged)) for s in active.values()))
         if self._formed is None or self._formed[0] != (foreign, listed):

@@ -11,9 +11,11 @@ from dataclasses import replace
 
 from expectations import derived
 from expectations.expectation import Expectation
+from expectations.great import GreatExpectation
 from jobs.batch.batch import Answer
 from jobs.batch.shared import Shared
 from jobs.batch.works import context_of, parsed
+from jobs.expectations import by_great
 from jobs.expectations import findings as expect_ledger
 from jobs.expectations import judgement as expect_answers
 from jobs.expectations import releases
@@ -24,6 +26,7 @@ from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.ledger.queries import queries_at
 from jobs.pipeline import declared as expect_files
 from jobs.pipeline.declared import DeclaredExpectations
+from jobs.pipeline.suites import custom_files
 from jobs.requests.boundaries import Arrivals, read_streams
 from jobs.storage import tables
 from jobs.storage.tables import File
@@ -61,7 +64,7 @@ class Gate:
 
     def check(self) -> None:
         """Refuses what is declared about queries that do not exist, or columns that they do not have."""
-        queries = queries_at(self.pipe.ledger.all_changes()) if self.declared.given else {}
+        queries = queries_at(self.pipe.ledger.all_changes()) if self.declared.given or self.declared.suites else {}
         for given in self.declared.given:
             if given.subject == expect_files.QUERY:
                 if given.name not in queries:
@@ -69,6 +72,13 @@ class Gate:
                 if queries[given.name].is_active:
                     columns = dict(parsed(queries[given.name].sql, self.pipe.catalog).columns)
                     expect_files.checked(given, columns)
+        for suite in self.declared.suites:
+            if suite.subject == expect_files.QUERY:
+                if suite.of not in queries:
+                    raise expect_files.unknown_of_suite(suite, queries)
+                if queries[suite.of].is_active:
+                    columns = dict(parsed(queries[suite.of].sql, self.pipe.catalog).columns)
+                    self.declared.suite_of_query(suite.of, columns)
 
     def admitted(self, group: tuple[int, ...]) -> tuple[int, ...]:
         """The boundaries whose input may be run: all, or those before the first that a critical expectation stops.
@@ -98,9 +108,12 @@ class Gate:
         context, hidden = context_of(self.pipe), self.pipe.pipeline.sensitive
         findings = []
         for answer in answers:
-            expected: tuple[Expectation, ...] = ()
-            if self.declared.given:
-                expected = self.declared.of_query(answer.work.name, dict(answer.work.query.columns))
+            expected: tuple[Expectation | GreatExpectation, ...] = ()
+            if answer.work.name in self.declared.queries:
+                columns = dict(answer.work.query.columns)
+                expected = (*self.declared.of_query(answer.work.name, columns),
+                            *self.declared.suite_of_query(answer.work.name, columns))
+                self._load_classes(expected)
             findings += expect_answers.findings(context, batch, answer, expected, hidden)
         for shared in groups:
             findings += expect_answers.of_shared(batch, shared, hidden)
@@ -121,7 +134,11 @@ class Gate:
 
     def _findings_of_input(self, stream: str, group: tuple[int, ...]) -> list[Finding]:
         table, batch = self.pipe.table(f"streams/{stream}"), self.pipe.pipeline.batch
-        expected = [e for e in self.declared.of_stream(stream) if e.severity != "row"] if self.declared.given else []
+        expected: list[Expectation | GreatExpectation] = []
+        if self.declared.given or self.declared.suites:
+            expected += [e for e in self.declared.of_stream(stream) if e.severity != "row"]
+            expected += self.declared.suite_of_stream(stream)
+            self._load_classes(expected)
         findings = _unusual(table.files(), batch, group, stream) + self._silent(stream, group)
         if expected and table.features:
             features = ", ".join(sorted(table.features))
@@ -130,6 +147,11 @@ class Gate:
                          "rewrite the table without these features, or take the expectations out")
         declared = self.pipe.pipeline.streams[stream]
         return findings + (expect_sql.of_input(table, declared, group, batch, expected) if expected else [])
+
+    def _load_classes(self, expected: Iterable[Expectation | GreatExpectation]) -> None:
+        """Runs the operator's files of custom classes, if Great Expectations has to judge at all."""
+        if any(not by_great.is_sql(e) for e in expected):
+            by_great.load(custom_files(self.declared.folder))
 
     def _silent(self, stream: str, group: tuple[int, ...]) -> list[Finding]:
         """The boundaries at which the newest row is too old."""

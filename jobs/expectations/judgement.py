@@ -15,12 +15,14 @@ import pyarrow.compute as pc
 from expectations import derived
 from expectations.derived import CONSERVED, COUNTS, MONOTONE, UNIQUE
 from expectations.expectation import Expectation
+from expectations.great import GreatExpectation
 from jobs.batch.batch import Answer
 from jobs.batch.large import LargeAnswer
 from jobs.batch.shared import Shared
 from jobs.batch.works import Context
 from jobs.engine import kernel, memory
 from jobs.engine.sums import Sums, sums
+from jobs.expectations import by_great
 from jobs.expectations import statements as expect_sql
 from jobs.expectations.findings import Finding
 from jobs.ledger.entries import Batch
@@ -33,7 +35,7 @@ from optimizer.sharing.group import OWNER
 TOLERANCE = 1e-9         # of Σ|x|: sums are compared as doubles
 
 
-def findings(context: Context, batch: Batch, answer: Answer, expectations: Sequence[Expectation],
+def findings(context: Context, batch: Batch, answer: Answer, expectations: Sequence[Expectation | GreatExpectation],
              sensitive: Mapping[str, frozenset[str]]) -> list[Finding]:
     """What fails of one query's answer; a query that failed is judged only at the boundaries before."""
     due = tuple(t for t in answer.work.due if answer.failed is None or t < answer.failed[0])
@@ -213,15 +215,16 @@ def _lost(query: Query, by_class: Sums | None, by_query: Sums, repeats: Iterable
                     yield CONSERVED, name, t, f"{measured.output}: {shown}"
 
 
-def _judge_declared(context: Context, answer: Answer, due: tuple[int, ...], expectations: Sequence[Expectation],
-                    hidden: frozenset[str]) -> list[Finding]:
+def _judge_declared(context: Context, answer: Answer, due: tuple[int, ...],
+                    expectations: Sequence[Expectation | GreatExpectation], hidden: frozenset[str]) -> list[Finding]:
     """Rows in files that are too many for the driver are judged by a task."""
     subject = f"query {answer.work.name}"
     if answer.rows is None:
         paths = tuple(places.join(context.warehouse, answer.work.query_state.address, f.path) for f in answer.files)
         order = expect_sql.FilesOrder(subject, paths, due, tuple(expectations), hidden)
         size = sum(file.size for file in answer.files)
-        if answer.large is None and size <= memory.partials_of_driver(context.tasks.settings):
+        is_here = any(not by_great.is_sql(e) for e in expectations)      # where custom classes are loaded
+        if is_here or answer.large is None and size <= memory.partials_of_driver(context.tasks.settings):
             return expect_sql.of_files(order)
         return context.tasks.map(expect_sql.of_files, [order])[0]
     con = kernel.shared()

@@ -9,9 +9,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from expectations.expectation import Expectation
+from expectations.great import GreatExpectation
 from expectations.sql import judged
 from jobs.engine import kernel
 from jobs.engine.kernel import Connection
+from jobs.expectations import by_great
 from jobs.expectations.findings import Finding
 from jobs.pipeline.model import Stream
 from jobs.storage import places
@@ -24,7 +26,7 @@ HIDDEN = "***"
 
 
 def of_input(table: Table, stream: Stream, due: Sequence[int], batch: int,
-             expectations: Sequence[Expectation]) -> list[Finding]:
+             expectations: Sequence[Expectation | GreatExpectation]) -> list[Finding]:
     """What fails of the rows that these boundaries count first."""
     after, last = due[0] - batch, due[-1]
     paths = tuple(places.join(table.path, f.path) for f in table.files() if f.may_hold("_boundary", after + 1, last))
@@ -43,7 +45,7 @@ class FilesOrder:
     subject: str
     paths: tuple[str, ...]
     due: tuple[int, ...]
-    expectations: tuple[Expectation, ...]
+    expectations: tuple[Expectation | GreatExpectation, ...]
     sensitive: frozenset[str]
 
 
@@ -58,24 +60,31 @@ def of_files(order: FilesOrder) -> list[Finding]:
 
 
 def judge(con: Connection, subject: str, source: str | None, boundary: str, due: Iterable[int],
-          expectations: Sequence[Expectation], sensitive: frozenset[str]) -> list[Finding]:
+          expectations: Sequence[Expectation | GreatExpectation], sensitive: frozenset[str]) -> list[Finding]:
     """What fails. A boundary without a row is judged too: by how many there are."""
+    due, by_sql = tuple(due), [e for e in expectations if by_great.is_sql(e)]
+    others = [e for e in expectations if isinstance(e, GreatExpectation) and not by_great.is_sql(e)]
+    findings = _by_sql(con, subject, source, boundary, due, by_sql, sensitive) if by_sql else []
+    return findings + (by_great.findings(con, subject, source, boundary, due, others, sensitive) if others else [])
+
+
+def _by_sql(con: Connection, subject: str, source: str | None, boundary: str, due: Sequence[int],
+            expectations: Sequence[Expectation | GreatExpectation], sensitive: frozenset[str]) -> list[Finding]:
     findings = []
     for t, *verdicts in con.execute(_statement(source, boundary, tuple(due), expectations)).fetchall():
         for expectation, observed, passed in zip(expectations, verdicts[::2], verdicts[1::2]):
             if not passed:
-                form = expectation.form
-                # an extreme or a sum of a sensitive column is one of its values, or nearly
-                shows_values = not form.row and form.of in ("column", "number") and form.values
-                text = HIDDEN if shows_values and sensitive.intersection(expectation.columns) else str(observed)
+                hidden = expectation.shows_values and sensitive.intersection(expectation.columns)
+                text = HIDDEN if hidden else str(observed)
                 findings.append(Finding(t, subject, str(expectation), text, expectation.severity))
     return findings
 
 
-def _statement(source: str | None, boundary: str, due: tuple[int, ...], expectations: Sequence[Expectation]) -> str:
+def _statement(source: str | None, boundary: str, due: tuple[int, ...],
+               expectations: Sequence[Expectation | GreatExpectation]) -> str:
     type_of: dict[str, Type] = {}
     for expectation in expectations:
-        type_of |= zip(expectation.columns, expectation.types)
+        type_of |= expectation.typed_columns
     names = {column: f"v{k}" for k, column in enumerate(type_of)}
     verdicts = ", ".join(", ".join(judged(expectation, names)) for expectation in expectations)
     values = ", ".join(f"({t}::BIGINT)" for t in due)

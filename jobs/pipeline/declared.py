@@ -11,12 +11,15 @@ from dataclasses import dataclass, replace
 import yaml
 
 from expectations.expectation import Expectation, argument, check
+from expectations.great import GreatExpectation
 from expectations.kinds import KINDS, SEVERITIES, Kind
 from jobs.engine import kernel
+from jobs.pipeline import suites
 from jobs.pipeline.lines import Entry, document, fields, refused, suggest, text
 from jobs.pipeline.model import Pipeline
+from jobs.pipeline.suites import GivenSuite
 from optimizer.errors import ForebayError, first_line
-from optimizer.expression.types import Type
+from optimizer.expression.types import TIMESTAMP, Type
 
 FOLDER = "expectations"
 SHARED = ("type", "severity", "note")
@@ -43,6 +46,7 @@ class DeclaredExpectations:
     def __init__(self, pipeline: Pipeline) -> None:
         self.pipeline = pipeline
         self._given: tuple[Given, ...] | None = None
+        self._suites: tuple[GivenSuite, ...] = ()
 
     @property
     def given(self) -> tuple[Given, ...]:
@@ -51,7 +55,36 @@ class DeclaredExpectations:
     def read(self) -> tuple[Given, ...]:
         """As the files say now."""
         self._given = read(self.pipeline)
+        self._suites = suites.read(self.pipeline, self.folder)
         return self._given
+
+    @property
+    def folder(self) -> str:
+        return os.path.join(self.pipeline.folder, FOLDER)
+
+    @property
+    def suites(self) -> tuple[GivenSuite, ...]:
+        """Suites as Great Expectations writes them."""
+        if self._given is None:
+            self.read()
+        return self._suites
+
+    @property
+    def queries(self) -> dict[str, str]:
+        """By query of which anything is declared: a file that does so."""
+        by_query = {suite.of: suite.file for suite in self.suites if suite.subject == QUERY}
+        return by_query | {given.name: given.file for given in self.given if given.subject == QUERY}
+
+    def suite_of_stream(self, stream: str) -> tuple[GreatExpectation, ...]:
+        return self._of_suites(STREAM, stream, self.pipeline.streams[stream].columns)
+
+    def suite_of_query(self, query: str, columns: Mapping[str, Type]) -> tuple[GreatExpectation, ...]:
+        """Of its answer as its address has it, boundary first."""
+        return self._of_suites(QUERY, query, {"boundary": TIMESTAMP, **columns})
+
+    def _of_suites(self, subject: str, name: str, columns: Mapping[str, Type]) -> tuple[GreatExpectation, ...]:
+        of_this = [suite for suite in self.suites if (suite.subject, suite.of) == (subject, name)]
+        return tuple(e for suite in of_this for e in suites.expectations(suite, columns))
 
     def of_stream(self, stream: str) -> tuple[Expectation, ...]:
         return of_stream(self.pipeline, self.given, stream)
@@ -81,6 +114,11 @@ def of_query(given: Iterable[Given], query: str, columns: Mapping[str, Type]) ->
 def unknown(given: Given, queries: Iterable[str]) -> ForebayError:
     message = f"there is no query {given.name!r}"
     return _placed(given.file, refused(given.title, "unknown-query", message, suggest(given.name, queries)))
+
+
+def unknown_of_suite(suite: GivenSuite, queries: Iterable[str]) -> ForebayError:
+    return ForebayError("unknown-query", f"{suite.file}: there is no query {suite.of!r}, and no stream",
+                        hint=suggest(suite.of, queries))
 
 
 def checked(given: Given, columns: Mapping[str, Type]) -> tuple[Expectation, ...]:

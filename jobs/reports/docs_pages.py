@@ -40,7 +40,7 @@ def offline(page: str, title: str = "Expectations", notice: str = "") -> str:
     elsewhere; above all a notice, where there is one.
     """
     body = page[page.index("<body"):] if "<body" in page else page
-    opening = f"<h1>{escape(title)}</h1><p>On a sample of the newest rows.</p>"
+    opening = f"<h1>{escape(title)}</h1><p>On the rows of the newest boundary that has any.</p>"
     for pattern, left in ((OPENING, opening), (NO_NAME, ""), (ELSEWHERE, ""), (ADVERTISING, ""), (CALLS, ""),
                           (LINKS, r"\1"), (INNER, 'href="index.html"'), (ADDRESSES, "")):
         body = pattern.sub(left, body)

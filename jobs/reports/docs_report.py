@@ -13,12 +13,15 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from expectations import derived
+from expectations.great import GreatExpectation
 from jobs.batch.works import parsed
+from jobs.expectations import by_great
 from jobs.expectations import findings as expect_ledger
 from jobs.expectations import releases
 from jobs.expectations.gate import Gate
 from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.pipeline.declared import DeclaredExpectations
+from jobs.pipeline.suites import custom_files
 from jobs.reports import docs_pages as expect_pages
 from jobs.requests import requests
 from jobs.requests.boundaries import Arrivals
@@ -71,11 +74,14 @@ def listed(pipe: OpenPipeline) -> dict[str, Any]:
     rows_by_subject: dict[str, list[dict[str, str]]] = {}
     for name, stream in pipe.pipeline.streams.items():
         derived_expectations = derived.of_stream(stream.columns, stream.event_time)
-        rows_by_subject[f"stream {name}"] = _rows(derived_expectations, declared.of_stream(name), "input")
+        expected = (*declared.of_stream(name), *declared.suite_of_stream(name))
+        rows_by_subject[f"stream {name}"] = _rows(derived_expectations, expected, "input")
     for query_state in requests.listed(pipe):
         if query_state.is_active:
             query = parsed(query_state.sql, pipe.catalog)
-            expected = declared.of_query(query_state.name, dict(query.columns))
+            columns = dict(query.columns)
+            expected = (*declared.of_query(query_state.name, columns),
+                        *declared.suite_of_query(query_state.name, columns))
             rows_by_subject[f"query {query_state.name}"] = _rows(derived.of_query(query), expected, "answers")
     return rows_by_subject
 
@@ -85,6 +91,8 @@ def _rows(derived_expectations: Sequence[derived.Derived], declared: Sequence[An
             for d in derived_expectations]
     for e in declared:
         held = "ingest" if e.severity == "row" else where
+        if isinstance(e, GreatExpectation):
+            held += f", suite {e.suite}" + ("" if by_great.is_sql(e) else ", by Great Expectations")
         rows.append({"expectation": str(e), "severity": e.severity, "held": held})
     return rows
 
@@ -148,7 +156,10 @@ def _build(pipe: OpenPipeline, folder: str, stamp: Mapping[str, Any]) -> None:
     shutil.rmtree(draft, ignore_errors=True)
     os.makedirs(draft)
     try:
-        pages = expect_docs.validated(list(expect_suites.suites(pipe)), draft)
+        declared = DeclaredExpectations(pipe.pipeline)
+        by_great.load(custom_files(declared.folder))
+        suites = list(expect_suites.suites(pipe, declared))
+        pages = expect_docs.validated(suites, draft, os.path.dirname(folder))
         for page in pages:
             path = os.path.join(draft, page.path)
             with open(path, encoding="utf-8") as file:
@@ -190,7 +201,7 @@ def _index(pipe: OpenPipeline, pages: Sequence[Any], stamp: Mapping[str, Any]) -
     columns = ("boundary", "subject", "expectation", "observed", "severity")
     return expect_pages.index(title, (
         ("What stops it now", columns, stopped),
-        ("On a sample of the newest rows and answers that are published", ("suite", "verdict"), suites),
+        ("Great Expectations on the newest boundary with rows, and on the last answers", ("suite", "verdict"), suites),
         ("What failed and was let pass, or was a warning", columns, failed),
         ("What was let pass", ("boundary", "subject", "expectation", "by", "at"), passed),
         ("What is held", ("subject", "expectation", "severity", "where"), in_force)), stamp["state"])

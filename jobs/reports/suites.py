@@ -1,5 +1,5 @@
-"""Suites for people: expectations of streams and queries in Great Expectations' words, with a sample of the newest
-rows.
+"""Suites for people: expectations of streams and queries in Great Expectations' words, with the rows of the newest
+boundary.
 
 It only reads.
 """
@@ -14,6 +14,7 @@ import pyarrow as pa
 from expectations import derived
 from expectations.derived import COUNTS, DOMAIN, FRESH, MONOTONE, NOT_NULL, TYPES, UNIQUE, VOLUME, Derived
 from expectations.expectation import Expectation
+from expectations.great import GreatExpectation
 from expectations.kinds import BOUNDS, FLAGS, MOSTLY, PATTERN, SET
 from jobs.batch.works import parsed
 from jobs.engine import kernel
@@ -29,20 +30,22 @@ from jobs.storage import places, tables
 from optimizer.expression.types import Type
 from optimizer.time import EPOCH, instant
 
-SAMPLE = 10_000          # rows of a subject that are looked at
+SAMPLE = 1_000_000       # rows of a boundary that are looked at: all, but of very large ones
 
 
-def suites(pipe: OpenPipeline) -> Iterator[Suite]:
-    """A suite for every stream with rows and every query with answers.
+def suites(pipe: OpenPipeline, declared: DeclaredExpectations) -> Iterator[Suite]:
+    """A suite for every stream with rows and every query with answers, and those that the folder has as Great
+    Expectations writes them, which go by their own names.
 
-    Expectations that touch a sensitive column are in another suite, whose page shows no values.
+    Expectations that touch a sensitive column are in another suite, whose page shows no values; so do all pages of a
+    suite of the folder's whose rows have any.
     """
-    declared = DeclaredExpectations(pipe.pipeline)
     for name in pipe.pipeline.streams:
         if tables.exists(pipe.path("streams", name)):
             boundary, rows = _newest(pipe, name)
             yield from _split(f"stream_{name}", rows, _of_stream(pipe, declared, name, boundary),
                               pipe.pipeline.streams[name].sensitive)
+            yield from _of_folder(declared.suite_of_stream(name), rows, pipe.pipeline.streams[name].sensitive)
     for query_state in requests.listed(pipe):
         boundaries = answers.published(pipe, query_state.name) if query_state.is_active else []
         if boundaries:
@@ -50,6 +53,16 @@ def suites(pipe: OpenPipeline) -> Iterator[Suite]:
             rows = answers.rows(pipe, query_state, boundaries[-1:], SAMPLE)
             yield from _split(f"query_{query_state.name}", rows, _of_query(pipe, declared, query_state, boundaries[-1]),
                               hidden)
+            columns = dict(parsed(query_state.sql, pipe.catalog).columns)
+            yield from _of_folder(declared.suite_of_query(query_state.name, columns), rows, hidden)
+
+
+def _of_folder(expectations: Iterable[GreatExpectation], rows: pa.Table, sensitive: frozenset[str]) -> Iterator[Suite]:
+    by_suite: dict[str, list[GreatExpectation]] = {}
+    for e in expectations:
+        by_suite.setdefault(e.suite, []).append(e)
+    for name, of_suite in by_suite.items():
+        yield Suite(name, rows, tuple(of_suite), hidden=bool(sensitive))
 
 
 Touching = tuple[tuple[str, ...], SuiteExpectation]

@@ -15,7 +15,7 @@ from jobs.engine.work import relation
 from jobs.ingest import relations
 from jobs.ledger.open_pipeline import OpenPipeline
 from jobs.storage import places, tables
-from optimizer.choice.repeats import Repeatable, count_of_repeats, repeatable, way_out
+from optimizer.choice.repeats import WAY_OUT, Repeatable, count_of_repeats, repeatable
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.model import default
 from optimizer.plan.program import Source
@@ -75,7 +75,7 @@ def _told(query: Query, one: Repeatable, times: float | None, least: float | Non
     often = f"{'' if times is not None else 'at least '}{known:.3g} times"
     within_group = " within a group" if query.groups else ""
     message = (f"{what}: each row of {declared.source} that the join finds is counted {often} on average{within_group}"
-               f"{when}, once for each combination of the others that it meets; if each is to count once, {way_out()}")
+               f"{when}, once for each combination of the others that it meets; if each is to count once, {WAY_OUT}")
     return Repeated(declared.alias, declared.source, one.aggregates, known, at if times is not None else None, message)
 
 

@@ -20,11 +20,8 @@ from optimizer.plan.wording import aggregate_as_written
 from optimizer.query.model import Aggregate, Query
 
 ONCE = ("min", "max", "count_distinct")      # what a row that is repeated does not change
-# Whether queries know semi joins: then they are the way out that is named.
-SEMI_JOINS = False
-ASK_WHETHER = "ask whether there is one (`WHERE EXISTS (SELECT …)`, or LEFT SEMI JOIN), which joins each row once"
-NOT_YET = ("take it from a query without that join, or join only what has each key once (a relation); a semi join, "
-           "`WHERE EXISTS (SELECT …)`, is not there yet")
+# What to do where each row is to count once.
+WAY_OUT = "ask whether there is one (`WHERE EXISTS (SELECT …)`, or LEFT SEMI JOIN), which joins each row once"
 
 
 @dataclass(frozen=True)
@@ -111,8 +108,3 @@ def _of(expr: Expr) -> str:
         return f"input_{part.input}.{d.identifier(part.name)}"
 
     return safe(expr, "duckdb", leaf)
-
-
-def way_out() -> str:
-    """What to do where each row is to count once."""
-    return ASK_WHETHER if SEMI_JOINS else NOT_YET

@@ -23,7 +23,7 @@ Columns = tuple[tuple[str, Type], ...]
 
 
 @dataclass(frozen=True)
-class InputRows:
+class RowsOfInput:
     """What the window of input `input` of the query holds, or a relation's rows."""
 
     input: int
@@ -44,10 +44,10 @@ class NamedRows:
 
 @dataclass(frozen=True)
 class Item:
-    """An entry of FROM: `Item(3, InputRows(0, …), "v")` is called v in the text, 3 in expressions."""
+    """An entry of FROM: `Item(3, RowsOfInput(0, …), "v")` is called v in the text, 3 in expressions."""
 
     number: int
-    of: Union[Rowset, InputRows, NamedRows]
+    of: Union[Rowset, RowsOfInput, NamedRows]
     alias: str
 
     @property
@@ -200,7 +200,7 @@ def within(rowset: Rowset) -> Iterator[Rowset]:
         return
     for joined in rowset.items:
         of = joined.item.of
-        if not isinstance(of, InputRows):
+        if not isinstance(of, RowsOfInput):
             yield from within(of.of if isinstance(of, NamedRows) else of)
     for subquery in rowset.subqueries:
         yield from within(subquery.of)

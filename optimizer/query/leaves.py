@@ -15,13 +15,13 @@ from optimizer.query.blocks import (
     ANSWER,
     Block,
     Columns,
-    InputRows,
     Item,
     JoinedItem,
     NamedRows,
     Ordering,
     Over,
     Rowset,
+    RowsOfInput,
     SetOperation,
 )
 from optimizer.query.simplify import substituted
@@ -67,7 +67,7 @@ def _grouped_joins(rows: Rowset) -> list[Block] | None:
     found: list[Block] = []
     for joined in rows.items:
         of = joined.item.of
-        below = None if isinstance(of, InputRows) else _grouped_joins(of.of if isinstance(of, NamedRows) else of)
+        below = None if isinstance(of, RowsOfInput) else _grouped_joins(of.of if isinstance(of, NamedRows) else of)
         if below is None:
             return None
         found += below
@@ -88,7 +88,7 @@ def _is_grouped_join(block: Block) -> bool:
         return False
     below = [*block.where, *block.groups, *(a.argument for a in block.aggregates if a.argument is not None)]
     reads_subquery = any(isinstance(part, SubqueryRef) for expr in below for part in walk(expr))
-    return not reads_subquery and all(isinstance(joined.item.of, InputRows) for joined in block.items)
+    return not reads_subquery and all(isinstance(joined.item.of, RowsOfInput) for joined in block.items)
 
 
 def _by_place(block: Block) -> Block:
@@ -117,7 +117,7 @@ def _above(rows: Rowset, aggregates: tuple[Aggregate, ...], columns: Columns) ->
     items = []
     for joined in rows.items:
         of = joined.item.of
-        assert not isinstance(of, InputRows)
+        assert not isinstance(of, RowsOfInput)
         below = replace(of, of=_above(of.of, aggregates, columns)) if isinstance(of, NamedRows) else _above(
             of, aggregates, columns)
         items.append(replace(joined, item=replace(joined.item, of=below)))
@@ -145,7 +145,7 @@ def _over_answer(block: Block, aggregates: tuple[Aggregate, ...], columns: Colum
                        aggregate=replace(a, argument=of_answer(a.argument)) if a and a.argument is not None else a)
 
     return Block(
-        items=(JoinedItem(Item(number, InputRows(ANSWER, columns), "answer")),),
+        items=(JoinedItem(Item(number, RowsOfInput(ANSWER, columns), "answer")),),
         where=() if block.having is None else (of_answer(block.having),),
         outputs=tuple((name, of_answer(expr)) for name, expr in block.outputs),
         overs=tuple(map(over_answer, block.overs)),

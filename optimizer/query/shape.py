@@ -12,7 +12,7 @@ from itertools import chain
 
 from optimizer.expression.expr import Column, Expr, columns, inputs
 from optimizer.expression.types import BIGINT, Type
-from optimizer.query.blocks import InputRows, Rowset, columns_within, items_within
+from optimizer.query.blocks import Rowset, RowsOfInput, columns_within, items_within
 from optimizer.query.model import HOLISTIC, Aggregate, Query
 
 SQUARABLE = 15      # digits: squares of longer decimals do not fit 38 digits with any margin
@@ -132,7 +132,7 @@ def shape(query: Query) -> Shape:
 
 def _of_blocks(query: Query, rows: Rowset) -> Shape:
     """The columns that blocks read: each is an attribute, and nothing is joined or measured below them."""
-    input_by_number = {item.number: item.of.input for item in items_within(rows) if isinstance(item.of, InputRows)}
+    input_by_number = {item.number: item.of.input for item in items_within(rows) if isinstance(item.of, RowsOfInput)}
     wanted: list[dict[Column, None]] = [{} for _ in query.inputs]
     for column in columns_within(rows):
         if column.input in input_by_number:

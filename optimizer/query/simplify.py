@@ -9,14 +9,15 @@ from itertools import count
 
 from optimizer.expression.expr import Call, Column, Expr
 from optimizer.expression.scalar import can_fail
+from optimizer.expression.types import BOOLEAN
 from optimizer.query.blocks import (
     Block,
-    InputRows,
     Item,
     JoinedItem,
     NamedRows,
     Ordering,
     Rowset,
+    RowsOfInput,
     SetOperation,
     items_within,
 )
@@ -36,9 +37,9 @@ def is_row_query(rows: Rowset) -> bool:
         return rows.kind == "union" and rows.all and is_row_query(rows.left) and is_row_query(rows.right)
     if rows.is_aggregate or rows.overs or rows.limit is not None or rows.offset:
         return False
-    if any(subquery.kind == "scalar" for subquery in rows.subqueries):
+    if any(subquery.kind == "scalar" or not is_row_query(subquery.of) for subquery in rows.subqueries):
         return False
-    return all(isinstance(of := _behind(joined.item), InputRows) or is_row_query(of) for joined in rows.items)
+    return all(isinstance(of := _behind(joined.item), RowsOfInput) or is_row_query(of) for joined in rows.items)
 
 
 def is_one_block(rows: Rowset) -> bool:
@@ -47,7 +48,31 @@ def is_one_block(rows: Rowset) -> bool:
         return False
     if rows.overs or rows.qualify or rows.subqueries or rows.limit is not None or rows.offset:
         return False
-    return all(isinstance(joined.item.of, InputRows) for joined in rows.items)
+    return all(isinstance(joined.item.of, RowsOfInput) for joined in rows.items)
+
+
+def conjunctive_terms(condition: Expr) -> tuple[Expr, ...]:
+    """The terms that must all hold, also those that every branch of an OR repeats: of `k = j AND x OR k = j AND y`
+    they are `k = j` and `x OR y`.
+    """
+    if isinstance(condition, Call) and condition.function == "and":
+        return tuple(term for part in condition.args for term in conjunctive_terms(part))
+    if not isinstance(condition, Call) or condition.function != "or":
+        return (condition,)
+    branches = [tuple(dict.fromkeys(conjunctive_terms(branch))) for branch in condition.args]
+    # What can fail stays where it is: a branch before it may have decided.
+    common = tuple(term for term in branches[0] if all(term in branch for branch in branches[1:])
+                   and not can_fail(term))
+    if not common:
+        return (condition,)
+    rest = [tuple(term for term in branch if term not in common) for branch in branches]
+    if not all(rest):
+        return common
+    return (*common, Call("or", tuple(_all(branch) for branch in rest), BOOLEAN))
+
+
+def _all(terms: tuple[Expr, ...]) -> Expr:
+    return terms[0] if len(terms) == 1 else Call("and", terms, BOOLEAN)
 
 
 def substituted(expr: Expr, values: Values) -> Expr:
@@ -58,7 +83,7 @@ def substituted(expr: Expr, values: Values) -> Expr:
     return expr
 
 
-def _behind(item: Item) -> Rowset | InputRows:
+def _behind(item: Item) -> Rowset | RowsOfInput:
     return item.of.of if isinstance(item.of, NamedRows) else item.of
 
 
@@ -77,7 +102,7 @@ def _simplified(rows: Rowset, numbers: Iterator[int]) -> Rowset:
 def _item(joined: JoinedItem, numbers: Iterator[int]) -> JoinedItem:
     """What WITH names is a copy where it is cheap to make it twice: plain, so it becomes a part of this block."""
     of = joined.item.of
-    if isinstance(of, InputRows):
+    if isinstance(of, RowsOfInput):
         return joined
     if isinstance(of, NamedRows):
         rows = _simplified(of.of, numbers)

@@ -4,6 +4,7 @@ Every node type that is not listed here is refused.
 """
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -13,6 +14,7 @@ from sqlglot import exp
 from optimizer.errors import ForebayError, suggestion
 from optimizer.expression.coercion import number
 from optimizer.expression.expr import Column, Expr, Literal, columns
+from optimizer.expression.functions.calendar import plus_months
 from optimizer.expression.functions.conversion import cast
 from optimizer.expression.functions.table import NAMES, OPERATORS, build
 from optimizer.expression.functions.times import plus_interval
@@ -236,8 +238,21 @@ def _moved(node: exp.Expr, scope: Scope) -> Expr:
         raise ForebayError("type-mismatch", "nothing can be subtracted from an interval",
                            hint="write timestamp - INTERVAL")
     moment, interval = (node.this, right) if isinstance(right, exp.Interval) else (node.expression, left)
+    months = _months(interval)
+    if months is not None:
+        return plus_months(convert(moment, scope), -months if isinstance(node, exp.Sub) else months)
     us = _interval(interval)
     return plus_interval(convert(moment, scope), -us if isinstance(node, exp.Sub) else us)
+
+
+def _months(node: exp.Expr) -> int | None:
+    """INTERVAL 3 MONTHS, INTERVAL '1' YEAR; None of other units, which have a fixed length."""
+    unit = node.args.get("unit")
+    words = f"{node.this.name} {unit.name if isinstance(unit, exp.Var) else ''}".lower().split()
+    units = {"month": 1, "year": 12}
+    if len(words) != 2 or not re.fullmatch(r"-?[0-9]{1,6}", words[0]) or words[1].rstrip("s") not in units:
+        return None
+    return int(words[0]) * units[words[1].rstrip("s")]
 
 
 def _interval(node: exp.Expr) -> int:
@@ -251,7 +266,8 @@ def _interval(node: exp.Expr) -> int:
         raise ForebayError("bad-length", f"{node.this.this!r} is not an interval",
                            hint="for instance INTERVAL 5 MINUTES")
     if any(w.lower().rstrip("s") in ("month", "year", "quarter") for w in words[1::2]):
-        raise ForebayError("bad-length", "months and years have no fixed length", hint=f"units are {', '.join(UNITS)}")
+        raise ForebayError("bad-length", "months and years have no fixed length",
+                           hint=f"INTERVAL 3 MONTHS stands alone; units beside others are {', '.join(UNITS)}")
     return sum(-length(c[1:], u) if c.startswith("-") else length(c, u) for c, u in zip(words[::2], words[1::2]))
 
 

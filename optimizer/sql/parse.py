@@ -15,10 +15,10 @@ from optimizer.expression.expr import Call, Column, Expr, Literal, inputs
 from optimizer.expression.functions.table import OPERATORS
 from optimizer.expression.scalar import can_fail, fails, render, safe
 from optimizer.expression.types import BOOLEAN
-from optimizer.query.blocks import Block, InputRows, expressions, within
+from optimizer.query.blocks import Block, RowsOfInput, expressions, within
 from optimizer.query.leaves import leaf
 from optimizer.query.model import Catalog, Input, Query, of_blocks
-from optimizer.query.simplify import is_one_block, is_row_query, simplified, substituted
+from optimizer.query.simplify import conjunctive_terms, is_one_block, is_row_query, simplified, substituted
 from optimizer.sql.azure import lift
 from optimizer.sql.expressions import Scope, convert, resolve
 from optimizer.sql.nested.rowsets import is_nested, question
@@ -121,7 +121,7 @@ def _of_one_block(block: Block, declared: tuple[Input, ...], interval: int, sour
     inputs_of_block, values, aliases = list[Input](), dict[Column, Expr](), set[str]()
     for place, joined in enumerate(block.items):
         of = joined.item.of
-        assert isinstance(of, InputRows)
+        assert isinstance(of, RowsOfInput)
         own_alias = joined.item.alias or declared[of.input].alias
         names = chain([own_alias], (f"{own_alias}_{n}" for n in count(2)))
         alias = next(name for name in names if name and name.lower() not in aliases)
@@ -159,8 +159,7 @@ def _conjuncts(node: exp.Expr, place: str, base: Scope) -> list[Expr]:
         whole = Literal(None, BOOLEAN)
     if whole.type != BOOLEAN:
         raise base.error("type-mismatch", f"{place} takes a condition, not {whole.type}", node)
-    terms = whole.args if isinstance(whole, Call) and whole.function == "and" else (whole,)
-    return [t for t in terms if not (isinstance(t, Literal) and t.value is True)]
+    return [t for t in conjunctive_terms(whole) if not (isinstance(t, Literal) and t.value is True)]
 
 
 def _merge_using(scope: Scope, from_clause: From) -> tuple[Scope, list[Expr]]:

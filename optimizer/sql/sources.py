@@ -32,7 +32,7 @@ class From:
 
 
 @dataclass(frozen=True)
-class Entry:
+class FromEntry:
     name: str
     alias: str
     start: int
@@ -66,7 +66,7 @@ def inputs(select: exp.Select, source: Source, catalog: Catalog) -> From:
     return From(all_inputs, conditions, using, tuple(e.start for e in entries))
 
 
-def entry_of(node: exp.Expr, source: Source) -> Entry:
+def entry_of(node: exp.Expr, source: Source) -> FromEntry:
     if not isinstance(node, exp.Table):
         what = "subqueries are" if isinstance(node, (exp.Subquery, exp.Select)) else f"{described(node)} is"
         raise source.error("not-supported", f"{what} not accepted in FROM", offset(node),
@@ -85,11 +85,11 @@ def entry_of(node: exp.Expr, source: Source) -> Entry:
         raise source.error("not-supported", f"{', '.join(more).upper()} is not accepted after {node.name}",
                            offset(node))
     marks = [node.this, *([alias.this] if alias else [])]
-    return Entry(node.name, alias.name if alias else node.name, int(node.this.meta["start"]),
-                 tuple(int(m.meta["end"]) + 1 for m in marks))
+    return FromEntry(node.name, alias.name if alias else node.name, int(node.this.meta["start"]),
+                     tuple(int(m.meta["end"]) + 1 for m in marks))
 
 
-def _distinct(entries: list[Entry], source: Source) -> None:
+def _distinct(entries: list[FromEntry], source: Source) -> None:
     aliases: set[str] = set()
     for entry in entries:
         if entry.alias.lower() in aliases:
@@ -112,7 +112,7 @@ def _check_stamp(stamp: Lifted | None, declared: Input, source: Source) -> None:
             stamp.start, f"write TIMESTAMP BY {event_time}, or leave it out; forebay.yml says which column it is")
 
 
-def owners(entries: list[Entry], source: Source, parts: tuple[Lifted, ...],
+def owners(entries: list[FromEntry], source: Source, parts: tuple[Lifted, ...],
            what: str = "a window") -> dict[int, Lifted | None]:
     """Which entry each window (or TIMESTAMP BY) belongs to: the one whose name or alias it directly follows."""
     owners: dict[int, Lifted | None] = dict.fromkeys(range(len(entries)))
@@ -130,7 +130,7 @@ def owners(entries: list[Entry], source: Source, parts: tuple[Lifted, ...],
     return owners
 
 
-def declared_input(entry: Entry, lifted: Lifted | None, source: Source, catalog: Catalog) -> Input:
+def declared_input(entry: FromEntry, lifted: Lifted | None, source: Source, catalog: Catalog) -> Input:
     for name, event_time, columns in catalog.streams:
         if name.lower() == entry.name.lower():
             return Input(entry.alias, name, _window(entry, lifted, source, catalog.batch), event_time, columns)
@@ -145,7 +145,7 @@ def declared_input(entry: Entry, lifted: Lifted | None, source: Source, catalog:
                        suggestion(entry.name, names) or f"there are {', '.join(names) or 'none yet'}")
 
 
-def _window(entry: Entry, lifted: Lifted | None, source: Source, batch: int) -> Window:
+def _window(entry: FromEntry, lifted: Lifted | None, source: Source, batch: int) -> Window:
     if source.set:
         if lifted is not None:
             raise source.error("bad-window", f"{entry.name} has a window, and Windows(…) gives the query several",

@@ -19,13 +19,13 @@ from optimizer.plan.operators.join import whole_value
 from optimizer.query.blocks import (
     ANSWER,
     Block,
-    InputRows,
     Item,
     JoinedItem,
     NamedRows,
     Ordering,
     Over,
     Rowset,
+    RowsOfInput,
     SetOperation,
     Subquery,
     columns_within,
@@ -171,14 +171,14 @@ class _Written:
         for place, (name, kind) in enumerate(of.columns):
             column = Column(item.number, name, kind)
             if column in self.read:
-                stored = self._stored(of, name) if isinstance(of, InputRows) else f"o{place}"
+                stored = self._stored(of, name) if isinstance(of, RowsOfInput) else f"o{place}"
                 selected.append(f"{stored} AS {self._column(column)}")
         nothing = d.identifier(f"{item.number}.", self.dialect)
         columns = ", ".join(selected) or f"1 AS {nothing}"
         return f"(SELECT {columns} FROM {self._rows(of)}) AS i{item.number}"
 
-    def _rows(self, of: InputRows | NamedRows | Rowset) -> str:
-        if isinstance(of, InputRows):
+    def _rows(self, of: RowsOfInput | NamedRows | Rowset) -> str:
+        if isinstance(of, RowsOfInput):
             return f"{self.members[of.input]} AS members"
         if not isinstance(of, NamedRows):
             return f"({self.rowset(of)}) AS shown"
@@ -188,7 +188,7 @@ class _Written:
             self.ctes.append(f"with_{of.name} AS ({text})")
         return self.named[of.name]
 
-    def _stored(self, of: InputRows, name: str) -> str:
+    def _stored(self, of: RowsOfInput, name: str) -> str:
         """How the rows of an input, or of an answer, call a column."""
         if self.shape is None:
             return d.identifier(name, self.dialect)

@@ -29,6 +29,7 @@ from optimizer.query.blocks import (
     expressions,
 )
 from optimizer.query.model import Input
+from optimizer.query.simplify import conjunctive_terms
 from optimizer.sql.expressions import Scope, convert, resolve
 from optimizer.sql.nested import overs
 from optimizer.sql.nested.subqueries import check_correlated, check_products, check_scalar, numbers_within
@@ -248,8 +249,7 @@ class BlockReader:
             whole = Literal(None, BOOLEAN)
         if whole.type != BOOLEAN:
             raise self.reader.refusal("type-mismatch", f"{scope.place} takes a condition, not {whole.type}", node)
-        terms = whole.args if isinstance(whole, Call) and whole.function == "and" else (whole,)
-        return [term for term in terms if not (isinstance(term, Literal) and term.value is True)]
+        return [term for term in conjunctive_terms(whole) if not (isinstance(term, Literal) and term.value is True)]
 
     # --- what stands in expressions ----------------------------------------------------------------------------------
 

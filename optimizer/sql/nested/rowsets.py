@@ -17,23 +17,24 @@ from optimizer.expression.types import STRING
 from optimizer.query.blocks import (
     Block,
     Columns,
-    InputRows,
     Item,
     JoinedItem,
     NamedRows,
     Ordering,
     Rowset,
+    RowsOfInput,
     SetOperation,
 )
 from optimizer.query.model import Catalog, Input, Printed
 from optimizer.sql.expressions import Scope, convert
 from optimizer.sql.nested.block import BlockReader, Names, kind_of_join, orderings_of
-from optimizer.sql.sources import Entry, declared_input, entry_of, owners
+from optimizer.sql.sources import FromEntry, declared_input, entry_of, owners
 from optimizer.sql.text import Lifted, Source
 from optimizer.sql.tree import described, extras, offset
 
 SET_OPERATIONS: dict[type, str] = {exp.Union: "union", exp.Intersect: "intersect", exp.Except: "except"}
-MOST_BLOCKS = 64      # SELECTs in one query
+MOST_BLOCKS = 64      # SELECTs in one query, as written
+MOST_READ = 256       # those that WITH names counted wherever they are read
 FIRST_ITEM = 100      # entries of FROM are numbered from here: no input of a query has such a number
 
 
@@ -59,15 +60,16 @@ def is_nested(tree: exp.Expr) -> bool:
 
 def question(tree: exp.Expr, source: Source, catalog: Catalog) -> Question:
     """The text as blocks, valid by Spark's rules and ours; its streams in the order of the text."""
-    reader = _Reader(source, catalog, _windows(tree, source))
+    reader = TextReader(source, catalog, _windows(tree, source))
     rows = reader.rowset(tree, None, Names())
+    reader.size(rows, tree)
     if not any(declared.is_stream for declared in reader.inputs):
         raise ForebayError("no-stream", "the query reads no stream, only relations",
                            hint=f"streams are {', '.join(name for name, _, _ in catalog.streams)}")
     return Question(rows, tuple(reader.inputs), reader.printed(tree, rows))
 
 
-def _windows(tree: exp.Expr, source: Source) -> dict[int, tuple[Entry, Lifted | None]]:
+def _windows(tree: exp.Expr, source: Source) -> dict[int, tuple[FromEntry, Lifted | None]]:
     """By where a table stands in the text: its entry, and the window after it."""
     tables = [node for node in tree.find_all(exp.Table) if isinstance(node.this, exp.Identifier)]
     entries = sorted((entry_of(node, source) for node in tables), key=lambda entry: entry.start)
@@ -76,14 +78,15 @@ def _windows(tree: exp.Expr, source: Source) -> dict[int, tuple[Entry, Lifted | 
     return {entry.start: (entry, windows[place]) for place, entry in enumerate(entries)}
 
 
-class _Reader:
+class TextReader:
     """One text. `inputs` are its streams and relations, each with a window once, however often it is read."""
 
-    def __init__(self, source: Source, catalog: Catalog, entries: dict[int, tuple[Entry, Lifted | None]]) -> None:
+    def __init__(self, source: Source, catalog: Catalog, entries: dict[int, tuple[FromEntry, Lifted | None]]) -> None:
         self.source, self.catalog, self.entries = source, catalog, entries
         self.inputs: list[Input] = []
         self.numbers: Iterator[int] = count(FIRST_ITEM)
         self.names, self.blocks = count(), 0
+        self.sizes: dict[int, int] = {}      # of what WITH names
         # by SELECT: how what it shows may be written in ORDER BY, and its name
         self.shown: dict[int, list[tuple[str, str]]] = {}
 
@@ -113,8 +116,26 @@ class _Reader:
             rows = self.rowset(cte.this, None, names)
             alias = cte.args["alias"]
             rows = self.renamed(rows, alias)
-            names = names.and_(alias.name, NamedRows(next(self.names), rows))
+            named = NamedRows(next(self.names), rows)
+            self.sizes[named.name] = self.size(rows, cte)
+            names = names.and_(alias.name, named)
         return names
+
+    def size(self, rows: Rowset, node: exp.Expr) -> int:
+        """SELECTs in the rowset, those that WITH names counted wherever they are read: that they are read twice by what
+        is read twice, and so on, must not become 2^n.
+        """
+        if isinstance(rows, SetOperation):
+            parts: list[Rowset] = [rows.left, rows.right]
+            count_of_named = 0
+        else:
+            items = [joined.item.of for joined in rows.items]
+            parts = [of for of in items if isinstance(of, (Block, SetOperation))] + [s.of for s in rows.subqueries]
+            count_of_named = sum(self.sizes[of.name] for of in items if isinstance(of, NamedRows))
+        size = 1 + count_of_named + sum(self.size(part, node) for part in parts)
+        if size > MOST_READ:
+            raise self.refusal("query-too-deep", f"WITH and what reads it come to more than {MOST_READ} SELECTs", node)
+        return size
 
     def renamed(self, rows: Rowset, alias: exp.Expr | None) -> Rowset:
         """With the column names that stand after an alias: AS t(a, b)."""
@@ -194,7 +215,8 @@ class _Reader:
         limit, start = self.limits(node)
         if limit is None and not start:
             return rows
-        return Block((JoinedItem(Item(number, rows, "")),), (), outputs, order=(*order, *ties), limit=limit, offset=start)
+        return Block(
+            (JoinedItem(Item(number, rows, "")),), (), outputs, order=(*order, *ties), limit=limit, offset=start)
 
     def printed(self, tree: exp.Expr, rows: Rowset) -> tuple[Printed, ...]:
         """ORDER BY of the whole text: how `result` prints the answer, by columns that it has."""
@@ -245,7 +267,7 @@ class _Reader:
                                    "windows stand after streams, inside WITH")
             return Item(next(self.numbers), named, entry.alias)
         declared = declared_input(entry, window, self.source, self.catalog)
-        return Item(next(self.numbers), InputRows(self._place(declared), declared.columns), entry.alias)
+        return Item(next(self.numbers), RowsOfInput(self._place(declared), declared.columns), entry.alias)
 
     def _place(self, declared: Input) -> int:
         """The same stream with the same window is one input."""

@@ -6,10 +6,10 @@ from optimizer.expression.expr import Call, Expr, inputs
 from optimizer.expression.scalar import can_fail
 from optimizer.query.blocks import (
     Block,
-    InputRows,
     JoinedItem,
     NamedRows,
     Rowset,
+    RowsOfInput,
     SetOperation,
     expressions,
     items_within,
@@ -95,7 +95,7 @@ def check_products(block: Block) -> None:
 
 def _is_single(joined: JoinedItem) -> bool:
     of = joined.item.of
-    return not isinstance(of, InputRows) and is_one_row(of.of if isinstance(of, NamedRows) else of)
+    return not isinstance(of, RowsOfInput) and is_one_row(of.of if isinstance(of, NamedRows) else of)
 
 
 def _is_equality(term: Expr) -> bool:

@@ -10,7 +10,8 @@ import pytest
 from jobs.requests import requests
 from tests.jobs.pipelines import boundary, pipeline, rows
 
-TOP = "SELECT k, n FROM (SELECT k, COUNT(*) AS n FROM views [WINDOW 20 SECONDS] GROUP BY k) AS t ORDER BY n DESC LIMIT 2"
+TOP = """SELECT k, n FROM (SELECT k, COUNT(*) AS n FROM views [WINDOW 20 SECONDS] GROUP BY k) AS t
+ORDER BY n DESC LIMIT 2"""
 WITHOUT = """SELECT v.k, COUNT(*) AS n FROM views AS v [WINDOW 20 SECONDS]
 WHERE NOT EXISTS (SELECT 1 FROM buys AS b [WINDOW 20 SECONDS] WHERE b.k = v.k) GROUP BY v.k"""
 OUTER = """SELECT v.k, COUNT(*) AS n, SUM(b.x) AS spent FROM views AS v [WINDOW 20 SECONDS]

@@ -74,8 +74,8 @@ def test_a_null_passes_unless_it_is_forbidden(tmp_path: Path) -> None:
     (tmp_path / "in.json").write_text('{"ts": "2026-01-01T00:00:01Z", "k": 1}\n')
     assert pipe.ingest("views", str(tmp_path / "in.json"))["streams"]["views"]["rows"] == 1
     declared(pipe, "stream: views", "type: expect_column_values_to_not_be_null, column: x, severity: row")
-    (tmp_path / "in.json").write_text('{"ts": "2026-01-01T00:00:02Z", "k": 1}\n')
-    assert pipe.ingest("views", str(tmp_path / "in.json"))["streams"]["views"]["quarantined"] == 1
+    (tmp_path / "more.json").write_text('{"ts": "2026-01-01T00:00:02Z", "k": 1}\n')
+    assert pipe.ingest("views", str(tmp_path / "more.json"))["streams"]["views"]["quarantined"] == 1
 
 
 def test_types_null_times_and_the_domain_are_held_by_ingest(tmp_path: Path) -> None:

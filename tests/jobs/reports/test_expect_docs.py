@@ -61,8 +61,8 @@ expectations:
     for at, ms in ((1, 5), (2, 5), (12, 101), (21, 7)):
         line = (f'{{"ts": "2026-01-01T00:00:{at:02d}Z", "user": "{CANARY}", "page": "home", "ms": {ms}, "d": 1.5, '
                 f'"day": "2026-01-01", "b": false}}\n')
-        (folder / "in.json").write_text(line)
-        pipe.ingest("views", str(folder / "in.json"))
+        (folder / f"in{at}.json").write_text(line)
+        pipe.ingest("views", str(folder / f"in{at}.json"))
     return pipe
 
 

@@ -11,7 +11,6 @@ import pytest
 import forebay
 from jobs.batch.works import parsed
 from jobs.results import repeats
-from optimizer.choice import repeats as pure
 from tests import seeds
 from tests.jobs.pipelines import pipeline, rows
 
@@ -94,12 +93,6 @@ def test_windows_too_large_for_a_look_are_told_by_what_was_measured(tmp_path: Pa
     monkeypatch.setattr(repeats, "MOST_ROWS", 100)
     one, = pipe.explain("spent")["repeats"]
     assert one["at"] is None and one["times"] == pytest.approx(360, rel=0.1) and "at least" in one["message"]
-
-
-def test_the_way_out_is_named_by_one_switch(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "not there yet" in pure.way_out()
-    monkeypatch.setattr(pure, "SEMI_JOINS", True)
-    assert "LEFT SEMI JOIN" in pure.way_out() and "yet" not in pure.way_out()
 
 
 def test_random_windows_beside_plain_sql(tmp_path: Path) -> None:

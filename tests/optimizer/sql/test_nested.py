@@ -1,6 +1,8 @@
 """Texts of several SELECTs: which query they come to, what is refused and where, what is bound how."""
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from optimizer.errors import ForebayError
@@ -56,6 +58,17 @@ def test_what_a_text_comes_to(text: str, expected: str) -> None:
     assert (len(candidates(query)) == 1) == (expected == "blocks" or query.returns_rows)
 
 
+def test_what_every_branch_of_an_or_repeats_joins() -> None:
+    query = read(f"SELECT COUNT(*) AS n FROM {A}, {B} WHERE a.k = b.k AND a.x > 1 OR a.k = b.k AND b.x > 2")
+    assert query == replace(read(f"SELECT COUNT(*) AS n FROM {A}, {B} WHERE a.k = b.k AND (a.x > 1 OR b.x > 2)"),
+                            text=query.text)
+
+
+def test_months_move_a_date_along_the_calendar() -> None:
+    moved = read(f"SELECT CAST(ts AS DATE) + INTERVAL 3 MONTHS AS d, ts - INTERVAL '1' YEAR AS t FROM {A}")
+    assert [str(kind) for _, kind in moved.columns] == ["date", "timestamp"]
+
+
 def test_the_same_join_grouped_twice_is_one_leaf() -> None:
     query = read(f"WITH n AS (SELECT k, COUNT(*) AS n FROM {A} GROUP BY k), m AS (SELECT a.k, SUM(a.x) AS m FROM {A} "
                  "GROUP BY a.k) SELECT n.k, n.n, m.m FROM n JOIN m ON n.k = m.k")
@@ -102,6 +115,10 @@ def test_a_text_says_how_its_answer_is_printed() -> None:
     (f"WITH RECURSIVE w AS (SELECT k FROM {A}) SELECT k, COUNT(*) FROM w GROUP BY k", "not-supported", None),
     (f"SELECT k, COUNT(*) AS n FROM {A} GROUP BY k ORDER BY x LIMIT 1", "not-grouped", None),
     (f"SELECT k FROM {A} ORDER BY x", "wrong-order", 46),
+    (f"WITH w0 AS (SELECT k FROM {A} GROUP BY k), " + ", ".join(
+        f"w{n + 1} AS (SELECT x.k FROM w{n} AS x JOIN w{n} AS y ON x.k = y.k GROUP BY x.k)" for n in range(40))
+     + " SELECT k FROM w40", "query-too-deep", None),
+    (" ".join(["SELECT k FROM ("] * 70) + A + ")" * 70, "query-too-deep", None),
     (f"SELECT k FROM {A} LIMIT x", "wrong-arguments", None),
     (f"SELECT k, ROW_NUMBER() OVER () AS r FROM {A}", "no-order", 11),
     (f"SELECT k, COUNT(*) FROM {A} WHERE ROW_NUMBER() OVER (ORDER BY k) = 1 GROUP BY k", "misplaced-aggregate", None),
