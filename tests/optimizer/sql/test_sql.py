@@ -222,6 +222,15 @@ def test_a_self_join_has_two_inputs_of_one_source() -> None:
     assert len(found.equalities) == 1 and [r.function for r in found.residuals if isinstance(r, Call)] == ["lt", "or"]
 
 
+def test_group_by_all_takes_every_item_without_an_aggregate() -> None:
+    items = "page, ms % 7 AS rest, COUNT(*) AS n, MAX(ms) + 1 AS m"
+    assert query(f"SELECT {items} FROM {V} GROUP BY ALL").groups == query(
+        f"SELECT {items} FROM {V} GROUP BY page, ms % 7").groups
+    assert query(f"SELECT COUNT(*) AS n FROM {V} GROUP BY ALL").groups == ()
+    assert query(f"SELECT page FROM {V} GROUP BY ALL").groups == query(f"SELECT page FROM {V} GROUP BY page").groups
+    assert refused(f"SELECT ms + MAX(ms) AS x FROM {V} GROUP BY ALL").code == "not-grouped"
+
+
 def test_equalities_meet_in_a_common_type() -> None:
     left, right = query(f"SELECT v.ms FROM {V}, {C} WHERE c.n = v.n").equalities[0]
     assert left == Column(1, "n", BIGINT) and right == Call("cast", (Column(0, "n", INT),), BIGINT)
