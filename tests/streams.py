@@ -201,7 +201,9 @@ def _query(draw: st.DrawFn, streams: dict[str, Any], relations: dict[str, Any], 
         return f"SELECT {_row_outputs(draw, items)} FROM {source}{where}{every}", False
     outputs, groups, fails = _aggregated(draw, items)
     having = f" HAVING {_having(draw, items)}" if calm and not fails and chance(draw, 25) else ""
+    shown = sum(" AS g" in output for output in outputs)
     group = f" GROUP BY {', '.join(groups)}" if groups else ""
+    group = " GROUP BY ALL" if groups and shown == len(groups) and chance(draw, 10) else group
     return f"SELECT {', '.join(outputs)} FROM {source}{where}{group}{having}{every}", fails
 
 

@@ -137,6 +137,7 @@ def _unless_zero(left: Typed, right: Typed, sql: str, kind: Kind) -> str:
 def _divide(node: Any, recur: Recur) -> Typed:
     left, right = recur(node.this), recur(node.expression)
     left, right = (cast(left, DOUBLE) if left.kind == NULL else left), _same_null(left, right)[1]
+    widest([left, right])      # refuses text beside numbers
     names = {left.kind.name, right.kind.name}
     if "DECIMAL" not in names or names & {"FLOAT", "DOUBLE"}:
         return _guarded(node, cast(left, DOUBLE), cast(right, DOUBLE), DOUBLE)

@@ -335,6 +335,8 @@ def _groups(tree: exp.Select, selects: list[exp.Expr], scope: _Scope) -> list[ex
     itself.
     """
     clause = tree.args.get("group")
+    if clause and clause.args.get("all"):
+        return [e for e in selects if not e.find(*AGGREGATES, exp.AggFunc)]
     aliases = {item.alias.lower(): item.unalias() for item in tree.selects if item.alias}
     groups = []
     for node in clause.expressions if clause else []:

@@ -5,6 +5,7 @@ No syntax here.
 """
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
@@ -68,6 +69,7 @@ def cast(value: Typed, kind: Kind) -> Typed:
     return value if value.kind == kind else replace(value, sql=converted("CAST", value, kind), kind=kind, digits=0)
 
 
+CONSTANT = re.compile(r"'(?:[^']|'')*'")
 BLANK = r"[\x00-\x20\x7F]*"
 PATTERNS = {
     "BOOLEAN": "(t|true|y|yes|1|f|false|n|no|0)",
@@ -106,6 +108,9 @@ def _read(word: str, sql: str, kind: Kind) -> str:
     Times are constants, which any reader reads alike.
     """
     if kind in (DATE, TIMESTAMPTZ):
+        if not CONSTANT.fullmatch(sql):
+            raise failed("cannot-verify", f"text as {kind} cannot be recomputed independently",
+                         "use --engine jvm, which runs Spark's own cast")
         return f"{word}({sql} AS {kind})"
     pattern = r"([+-]?[0-9]+)" if kind.name in INTEGERS else PATTERNS[kind.name]
     text = f"regexp_extract({sql}, '(?i)^{BLANK}{pattern}{BLANK}$', 1)"
@@ -140,6 +145,9 @@ def widest(values: list[Typed]) -> Kind:
     """The common type of comparisons, CASE, COALESCE."""
     kinds = [v.kind for v in values if v.kind != NULL]
     names = {k.name for k in kinds}
+    if "VARCHAR" in names and not names <= {"VARCHAR", "DATE", "TIMESTAMPTZ"}:
+        raise failed("cannot-verify", "text beside numbers cannot be recomputed independently",
+                     "use --engine jvm, which runs Spark's own casts")
     if names and names <= set(INTEGERS):
         return Kind(max(names, key=INTEGERS.index))
     if names <= {*INTEGERS, "DECIMAL"} and names:

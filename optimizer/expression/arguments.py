@@ -52,6 +52,13 @@ def choose(args: Args) -> Args:
     return unify(args)
 
 
+def read_texts(args: Args) -> Args:
+    """A text beside a number becomes a number, as Spark's ANSI mode has it: BIGINT beside whole ones, else DOUBLE."""
+    numbers = [a for a in args if a.type.numeric and not is_bare_null(a)]
+    texts = [a for a in args if a.type == STRING and not is_bare_null(a)]
+    return unify(args) if texts and numbers else args
+
+
 def typed_nulls(args: Args) -> Args:
     """A bare NULL takes the other operand's type."""
     kinds = [a.type for a in args if not is_bare_null(a)]

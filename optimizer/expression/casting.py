@@ -5,6 +5,7 @@ No pair is offered that cannot give Spark's value.
 from __future__ import annotations
 
 from optimizer.expression.expr import Call, Literal
+from optimizer.expression.time_texts import BEYOND, date_of, moment_of, spark_time_of
 from optimizer.expression.types import DOUBLE, INTEGERS, STRING, Type, decimal
 
 _NAMES = {"int": "INTEGER", "string": "VARCHAR", "timestamp": "TIMESTAMP WITH TIME ZONE"}
@@ -14,6 +15,9 @@ _NUMBER = f"^{_SPACE}([+-]?([0-9]+\\.?[0-9]*|\\.[0-9]+)([eE][+-]?[0-9]+)?){_SPAC
 _REAL = f"(?i)^{_SPACE}([+-]?([0-9]+\\.?[0-9]*|\\.[0-9]+)(e[+-]?[0-9]+)?)[fd]?{_SPACE}$"
 _SPECIAL = f"(?i)^{_SPACE}([+-]?inf(inity)?|nan){_SPACE}$"
 _TWO_63 = "9223372036854775808"       # 2^63, where Spark's check lets BIGINT's largest value through
+
+
+_OF_TEXT = ("boolean", "double", "date", "timestamp")
 
 
 def sql_type(kind: Type, dialect: str) -> str:
@@ -27,7 +31,7 @@ def castable(source: Type, to: Type) -> bool:
         return True
     if to.name == "decimal" and to.scale == 38 and (source == STRING or source.floating):
         return False      # DuckDB has no decimal with a digit more, by way of which these are read
-    pairs = {"string": to.exact or to.name in ("boolean", "double"), "boolean": to.name == "string" or to.integral,
+    pairs = {"string": to.exact or to.name in _OF_TEXT, "boolean": to.name == "string" or to.integral,
              "date": to.name in ("timestamp", "string"), "timestamp": to.name in ("date", "string")}
     return pairs.get(source.name, to.numeric or (source.exact and to.name == "string"))
 
@@ -35,6 +39,8 @@ def castable(source: Type, to: Type) -> bool:
 def cast_fails(call: Call) -> bool:
     """Whether some value of the argument's type has no image, so that Spark's ANSI mode raises."""
     source, to = call.args[0].type, call.type
+    if source.name == "string" and to.name in ("date", "timestamp"):
+        return True
     if source == to or source.name == "boolean" or to.name in ("string", "timestamp", "date"):
         return False
     if to.floating and source.numeric:
@@ -54,12 +60,33 @@ def cast_is_null(call: Call, args: tuple[str, ...]) -> str:
     return f"isnan({args[0]}) OR abs({args[0]}) = double('Infinity')" if beyond else ""
 
 
+def try_cast_fails(call: Call) -> bool:
+    """A text of a year that the calendar does not hold is no NULL."""
+    return call.args[0].type.name == "string" and call.type.name == "date"
+
+
 def spark_cast(call: Call, args: tuple[str, ...]) -> str:
-    return f"CAST({args[0]} AS {sql_type(call.type, 'spark')})"
+    return _spark_cast("CAST", f"raise_error('{BEYOND}')", call, args)
 
 
 def spark_try_cast(call: Call, args: tuple[str, ...]) -> str:
-    return f"try_cast({args[0]} AS {sql_type(call.type, 'spark')})"
+    """TRY_CAST itself."""
+    return _spark_cast("try_cast", f"raise_error('{BEYOND}')", call, args)
+
+
+def spark_quiet_cast(call: Call, args: tuple[str, ...]) -> str:
+    """NULL for whatever fails."""
+    return _spark_cast("try_cast", "NULL", call, args)
+
+
+def try_cast_is_null(call: Call, args: tuple[str, ...]) -> str:
+    return f"try_cast({args[0]} AS {sql_type(call.type, 'spark')}) IS NULL" if try_cast_fails(call) else "TRUE"
+
+
+def _spark_cast(function: str, otherwise: str, call: Call, args: tuple[str, ...]) -> str:
+    if call.args[0].type.name == "string" and call.type.name in ("date", "timestamp"):
+        return spark_time_of(function, call.type.name, args[0], otherwise)
+    return f"{function}({args[0]} AS {sql_type(call.type, 'spark')})"
 
 
 def duckdb_cast(call: Call, args: tuple[str, ...]) -> str:
@@ -111,6 +138,8 @@ def zoned(value: str) -> str:
 
 def _from_string(keyword: str, to: Type, value: str) -> str:
     target = sql_type(to, "duckdb")
+    if to.name in ("date", "timestamp"):
+        return date_of(keyword, value) if to.name == "date" else moment_of(value)
     if to.integral:
         return f"{keyword}(regexp_extract({value}, '{_WHOLE}', 1) AS {target})"
     if to.name == "decimal":

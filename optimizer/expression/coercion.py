@@ -15,6 +15,7 @@ from optimizer.errors import ForebayError
 from optimizer.expression.expr import Call, Expr, Literal
 from optimizer.expression.types import (
     BIGINT,
+    BOOLEAN,
     DATE,
     DOUBLE,
     FLOAT,
@@ -33,6 +34,8 @@ _NUMBER = re.compile(r"(-?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(L|S|Y|D|F|BD|)",
 _SUFFIXES = {"L": BIGINT, "S": SMALLINT, "Y": TINYINT}
 _PRECEDENCE = ("tinyint", "smallint", "int", "bigint", "float", "double")
 _DIGITS = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 20}
+_TRUTHS = {**dict.fromkeys(("t", "true", "y", "yes", "1"), True), **dict.fromkeys(("f", "false", "n", "no", "0"),
+                                                                                  False)}
 _EXACT = Context(prec=100, rounding=ROUND_HALF_UP)
 _MOMENT = re.compile(
     r"\s*(\d{4})-(\d{1,2})-(\d{1,2})(?:[ "
@@ -82,6 +85,9 @@ def common(left: Type, right: Type) -> Type:
         return DOUBLE if left.floating or right.floating else _wider(as_decimal(left), as_decimal(right))
     if {left.name, right.name} == {"date", "timestamp"}:
         return TIMESTAMP
+    if STRING in (left, right):      # Spark's AnsiTypeCoercion.findWiderTypeForString
+        other = right if left == STRING else left
+        return BIGINT if other.integral else DOUBLE if other.numeric else other
     raise mismatch(f"{left} and {right} have no common type",
                    f"cast one side, for instance CAST(… AS {left if right.name == 'string' else right})")
 
@@ -140,12 +146,28 @@ def coerce(expr: Expr, to: Type) -> Expr:
         return replace(expr, type=to)
     if isinstance(expr, Literal) and expr.type == STRING and to in (TIMESTAMP, DATE):
         return _temporal(str(expr.value), to)
+    if isinstance(expr, Literal) and expr.type == STRING and to in (BIGINT, DOUBLE, BOOLEAN):
+        return _read_now(str(expr.value), to)
     if isinstance(expr, Literal) and isinstance(
             expr.value, (int, Decimal)) and expr.type.exact and not isinstance(expr.value, bool):
         constant = _exact_constant(expr.value, to)
         if constant is not None:
             return constant
     return Call("cast", (expr,), to)
+
+
+def _read_now(text: str, to: Type) -> Literal:
+    """A string constant beside numbers or truths; what is none would fail every row."""
+    trimmed = text.strip("".join(map(chr, range(33))) + "\x7f")
+    if to == BOOLEAN and trimmed.lower() in _TRUTHS:
+        return Literal(_TRUTHS[trimmed.lower()], BOOLEAN)
+    if to == BIGINT and re.fullmatch(r"[+-]?[0-9]+", trimmed) and fits(int(trimmed), BIGINT):
+        return Literal(int(trimmed), BIGINT)
+    if to == DOUBLE and re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", trimmed) and (
+            abs(float(trimmed)) <= 1.7976931348623157e308):
+        return Literal(float(trimmed), DOUBLE)
+    raise ForebayError("bad-literal", f"{text!r} is not a {to}", hint=f"beside this a text is read as {to}, as in "
+                                                                      f"Spark")
 
 
 def _temporal(text: str, to: Type) -> Literal:

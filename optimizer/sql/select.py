@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from optimizer.errors import ForebayError
 from optimizer.expression.arguments import is_bare_null
-from optimizer.expression.expr import AggregateRef, Call, Column, Expr, GroupRef, Literal, inputs
+from optimizer.expression.expr import AggregateRef, Call, Column, Expr, GroupRef, Literal, inputs, walk
 from optimizer.expression.functions.arithmetic import grouped
 from optimizer.expression.types import BOOLEAN
 from optimizer.query.model import WINDOW_NAME, Aggregate, references
@@ -118,6 +118,8 @@ def select_item(node: exp.Expr, alias: str | None, base: Scope, place: str, aggr
 def grouping(clause: exp.Expr | None, items: list[SelectItem], base: Scope) -> tuple[Expr, ...]:
     if clause is None:
         return ()
+    if clause.args.get("all") is True and not extras(clause, ("all",)):
+        return tuple(dict.fromkeys(_of_item(i, base) for i in items if not _of_aggregates(i)))
     if more := extras(clause, ("expressions",)):
         raise base.error("not-supported", f"GROUP BY {', '.join(more).upper()} is not accepted", clause,
                          "list the grouping expressions")
@@ -140,9 +142,19 @@ def _group(node: exp.Expr, items: list[SelectItem], base: Scope) -> Expr:
             if error.code != "unknown-column" or not named_so:
                 raise
             item = named_so[0]
+    return _of_item(item, base)
+
+
+def _of_item(item: SelectItem, base: Scope) -> Expr:
+    """What a SELECT item is grouped by."""
     if item.starred:
         return item.expr
     return _constant_free(select_item(item.node, None, base, "GROUP BY", None), base)
+
+
+def _of_aggregates(item: SelectItem) -> bool:
+    """GROUP BY ALL leaves these out."""
+    return any(isinstance(e, AggregateRef) for e in walk(item.expr))
 
 
 def _by_number(node: exp.Expr, items: list[SelectItem], base: Scope) -> SelectItem | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 from decimal import Decimal
 from functools import partial
 
-from optimizer.expression.arguments import Args, numeric, typed_nulls, unify, whole_number
+from optimizer.expression.arguments import Args, numeric, read_texts, typed_nulls, unify, whole_number
 from optimizer.expression.casting import constant, sql_type
 from optimizer.expression.coercion import as_decimal, coerce, mismatch
 from optimizer.expression.decimals import quotient, remainder, supported
@@ -18,7 +18,7 @@ OPERATOR_OF = {"add": "+", "subtract": "-", "multiply": "*", "mod": "%", "divide
 
 def _calculate(function: str, args: Args) -> Expr:
     """+ - * % of numbers: the wider type, decimals by their own rules."""
-    left, right = (numeric(a, OPERATOR_OF.get(function, function.upper())) for a in typed_nulls(args))
+    left, right = (numeric(a, OPERATOR_OF.get(function, function.upper())) for a in typed_nulls(read_texts(args)))
     if left.type.floating or right.type.floating or not (left.type.name == "decimal" or right.type.name == "decimal"):
         left, right = unify((left, right))
         return Call(function, (left, right), left.type)
@@ -28,6 +28,7 @@ def _calculate(function: str, args: Args) -> Expr:
 
 def _divide(args: Args) -> Expr:
     """NULL as divisor has the dividend's type; as dividend it is a double."""
+    args = read_texts(args)
     left, right = (numeric(a, "/") for a in (args[0], typed_nulls(args)[1]))
     kinds = {left.type.name, right.type.name}
     if "decimal" in kinds and not kinds & {"float", "double"}:

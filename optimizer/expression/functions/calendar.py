@@ -11,14 +11,12 @@ from optimizer.expression.expr import Call, Expr, Literal
 from optimizer.expression.functions.pieces import constant_text
 from optimizer.expression.functions.row import Function, Name, Texts, Written
 from optimizer.expression.functions.times import (
-    BEYOND,
-    DATES,
-    INSTANTS,
     add_days,
     in_calendar,
     part,
     plus_interval,
 )
+from optimizer.expression.time_texts import BEYOND, DATES, INSTANTS
 from optimizer.expression.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, decimal
 from optimizer.time import DAY
 

@@ -20,15 +20,18 @@ def cast(arg: Expr, to: Type, attempt: bool = False) -> Expr:
     text_to_time = arg.type == STRING and to in (DATE, TIMESTAMP)
     if isinstance(arg, Literal) and text_to_time and not attempt:
         return coerce(arg, to)
+    if attempt and arg.type == STRING and to == TIMESTAMP:
+        raise mismatch("TRY_CAST of a text to timestamp is not offered: some texts are read by Spark only",
+                       "TRY_TO_TIMESTAMP(text, 'yyyy-MM-dd HH:mm:ss') says which form is meant")
     if not casting.castable(arg.type, to):
-        hint = "declare the column as timestamp or date in forebay.yml" if text_to_time else None
-        raise mismatch(f"a cast from {arg.type} to {to} is not offered", hint)
+        raise mismatch(f"a cast from {arg.type} to {to} is not offered")
     plain = arg.type == to and not isinstance(arg, Literal)
     return arg if plain else Call("try_cast" if attempt else "cast", (arg,), to)
 
 
 ROWS: tuple[Written, ...] = (
     Function(name="cast", duckdb=casting.duckdb_cast, spark=casting.spark_cast, fails=casting.cast_fails,
-             attempt=casting.spark_try_cast, quiet=casting.cast_is_null),
-    Function(name="try_cast", duckdb=casting.duckdb_try_cast, spark=casting.spark_try_cast, quiet="TRUE"),
+             attempt=casting.spark_quiet_cast, quiet=casting.cast_is_null),
+    Function(name="try_cast", duckdb=casting.duckdb_try_cast, spark=casting.spark_try_cast,
+             fails=casting.try_cast_fails, attempt=casting.spark_quiet_cast, quiet=casting.try_cast_is_null),
 )

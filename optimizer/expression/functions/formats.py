@@ -13,7 +13,8 @@ from optimizer.expression.functions.calendar import seconds_of
 from optimizer.expression.functions.conversion import cast
 from optimizer.expression.functions.pieces import constant_text
 from optimizer.expression.functions.row import Function, Name, Texts, Written
-from optimizer.expression.functions.times import BEYOND, INSTANTS, in_calendar
+from optimizer.expression.functions.times import in_calendar
+from optimizer.expression.time_texts import BEYOND, INSTANTS
 from optimizer.expression.types import BIGINT, DATE, STRING, TIMESTAMP
 
 SECONDS = "yyyy-MM-dd HH:mm:ss"      # Spark's default

@@ -9,18 +9,13 @@ from optimizer.expression.casting import constant, naive, zoned
 from optimizer.expression.coercion import mismatch
 from optimizer.expression.expr import Call, Expr, Literal
 from optimizer.expression.functions.row import Function, Name, Texts, Written
+from optimizer.expression.time_texts import BEYOND, DATES, INSTANTS
 from optimizer.expression.types import BIGINT, DATE, INT, STRING, TIMESTAMP
 from optimizer.time import DAY
 
 UNITS = ("microsecond", "millisecond", "second", "minute", "hour", "day", "week", "month", "quarter", "year")
 # Spark's other words for units, which are date_trunc's own and, but for the shorter ones, trunc's.
 UNIT_WORDS = {"yyyy": "year", "yy": "year", "mon": "month", "mm": "month", "dd": "day"}
-# Dates and times of other years are no values that files' statistics and Python could hold: what gives one fails.
-BEYOND = "a date or time before the year 1 or after 9999"
-DATES = "BETWEEN DATE '0001-01-01' AND DATE '9999-12-31'"
-INSTANTS = {
-    "duckdb": "BETWEEN TIMESTAMPTZ '0001-01-01 00:00:00+00' AND TIMESTAMPTZ '9999-12-31 23:59:59.999999+00'",
-    "spark": "BETWEEN TIMESTAMP '0001-01-01 00:00:00Z' AND TIMESTAMP '9999-12-31 23:59:59.999999Z'"}
 
 
 def part(function: str, args: Args) -> Expr:

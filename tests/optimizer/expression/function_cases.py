@@ -4,8 +4,16 @@ The judge draws all other calls from the table itself.
 """
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
+from random import Random
 
+from scalar_cases import TYPES
+
+from optimizer.errors import ForebayError
+from optimizer.expression.expr import Expr
+
+COLUMN = re.compile(r"\bx_[a-z]+[0-9]*\b")
 PATTERNS = (r"a", r"^a", r"c$", r"^abc$", r"[0-9]+", r"\\d+\\.?\\d*", r"(\\w)(\\w)", r"([a-z]+) ?([a-z]*)", r"\\s",
             r"\\s+$",
             r"[^a-z]$", r".$", r"^.", r"(?i)A", r"(?i)[a-c]+", r"(?s)a.*", r"a|b|(c)", r"(?:ab|a)(c|bcd)?", r"\\S+",
@@ -150,5 +158,33 @@ def _of_numbers() -> Iterator[str]:
     yield from (f"TRY_ADD(x_{t}, y_{t}) > 5" for t in whole)
     yield from (f"{name}(x_{t})" for t in ("i8", "i64", "d", "p10", "s", "b") for name in (
         "TINYINT", "SMALLINT", "INT", "BIGINT", "FLOAT", "DOUBLE", "DECIMAL", "STRING", "BOOLEAN"))
-    yield from ("DATE(x_ts)", "TIMESTAMP(x_dt)", "PI()", "E()", "PI() * x_d", "x_i32 & 7 | 8 ^ 3", "x_i32 | y_i32 & 7",
+    yield from ("LOG(x_d, y_d)", "DATE(x_ts)", "TIMESTAMP(x_dt)", "PI()", "E()", "PI() * x_d", "x_i32 & 7 | 8 ^ 3",
+                "x_i32 | y_i32 & 7",
                 "x_i32 ^ y_i32 | 1", "1 + x_i8 & 3", "x_i32 & y_i32 = 0", "~x_i8", "- ~x_i32", "~x_i64 & y_i64")
+
+
+def nested(choice: Random, count: int, read: Callable[[str], Expr]) -> Iterator[str]:
+    """Calls in whose place of a column stands another call of the column's type, twice over where that is accepted."""
+    known = [text for text in dict.fromkeys(calls()) if _accepted(text, read)]
+    by_column: dict[str, list[str]] = {}
+    for text in known:
+        by_column.setdefault(f"x_{next((s for s, k in TYPES.items() if k == read(text).type), '')}", []).append(text)
+    found = 0
+    while found < count:
+        text = choice.choice(known)
+        for _ in range(2):
+            columns = sorted({c for c in COLUMN.findall(text) if c in by_column})
+            inner = choice.choice(by_column[choice.choice(columns)]) if columns else None
+            place = f"x_{next(s for s, k in TYPES.items() if k == read(inner).type)}" if inner else ""
+            deeper = re.sub(rf"\b{place}\b", lambda _, inner=inner: f"({inner})", text) if inner else text
+            text = deeper if _accepted(deeper, read) else text
+        if "((" in text or text.count("(") > 1:
+            found += 1
+            yield text
+
+
+def _accepted(text: str, read: Callable[[str], Expr]) -> bool:
+    try:
+        return bool(read(text))
+    except ForebayError:
+        return False

@@ -32,7 +32,8 @@ BEYOND = ("DATE_ADD", "DATE_SUB", "INTERVAL", "DATEADD", "TIMESTAMPADD", "ADD_MO
           "MAKE_TIMESTAMP")
 NUMBERED = {"TIMESTAMP_SECONDS": 6 * 10**10, "TIMESTAMP_MILLIS": 6 * 10**13, "TIMESTAMP_MICROS": 6 * 10**16,
             "FROM_UNIXTIME": 6 * 10**10, "DATE_FROM_UNIX_DATE": 700_000}      # numbers beyond are near the ends
-SIGNED = ("TO_TIMESTAMP", "TO_DATE", "UNIX_TIMESTAMP")
+SIGNED = ("TO_TIMESTAMP", "TO_DATE", "UNIX_TIMESTAMP", "AS DATE", "AS TIMESTAMP", "DATE(", "TIMESTAMP(", "DATE '",
+          "TIMESTAMP '", "_TS", "_DT")      # texts that stand beside times are read as such
 
 
 @dataclass(frozen=True)

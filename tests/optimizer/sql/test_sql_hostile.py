@@ -34,7 +34,7 @@ ts + INTERVAL '1-1' YEAR TO MONTH|ts - ts|EXTRACT(EON FROM ts)
 POSITION(1 IN page)|TRIM(BOTH 1 FROM page)|OVERLAY(page PLACING 'a' FROM 0)|SUBSTRING(page FROM n FOR 2)
 CAST(ms AS ARRAY<INT>)
 CAST(ms AS STRUCT<a: INT>)|CAST(ms AS INTERVAL)|CAST(ms AS VARIANT)
-CAST(page AS TIMESTAMP_NTZ)|CAST(page AS DATE)|CAST(score AS STRING)|CAST(ms AS DECIMAL(39, 2))
+CAST(page AS TIMESTAMP_NTZ)|CAST(ok AS DATE)|CAST(score AS STRING)|CAST(ms AS DECIMAL(39, 2))
 CAST(ms AS DECIMAL(5, 6))|CAST(ms AS DECIMAL(a))
 CAST(ms AS INT FORMAT 'x')|CAST(ms)|CAST()|CAST(ms AS)
 (SELECT 1)|(SELECT MAX(ms) FROM views)|EXISTS (SELECT 1)|ms IN (SELECT ms FROM views)|ms = ANY (SELECT 1)|ms IN ()
@@ -44,22 +44,22 @@ SUM(ms) FILTER (WHERE COUNT(*) > 1)|SUM(ms) FILTER (ms)
 ms FILTER (WHERE ok)|FIRST(ms) IGNORE NULLS
 MAX(ms ORDER BY ts)|COUNT()|COUNT(*, *)|COUNT(DISTINCT *)
 COUNT(DISTINCT)|SUM()|SUM(*)|AVG(ok)|MEDIAN(DISTINCT ms)|PERCENTILE(ms)|PERCENTILE(ms, n)|PERCENTILE_CONT(0.5)
-PERCENTILE(ms, 0.5) WITHIN GROUP (ORDER BY ms)|LISTAGG(page)|collect_list(ms)|approx_count_distinct(ms)
+PERCENTILE(ms, 0.5) WITHIN GROUP (ORDER BY ms)|LISTAGG(page)|collect_list(ms)|approx_count_distinct()
 MODE() WITHIN GROUP (ORDER BY ms)|RANK(ms) WITHIN GROUP (ORDER BY ms)|GROUPING(ms)|UPPER(DISTINCT page)
 UPPER(page) FILTER (WHERE ok)|UPPER(page AS x)
 UPPER(x => page)|UPPER(*)|views.ms.ms
 SUM(SUM(ms))|SUM(COUNT(*))|SUM(ms OVER)|ms::|::int|ms ms ms|ms,|,ms|*|*, ms AS ts|v.* AS x|v.* EXCEPT (ms)
 * EXCEPT (ms)|* REPLACE (1 AS ms)|x.*|v..ms
 .ms|v.|`|``|`a``|'a|"a|/*|*/|--|ms;ms|ms;;SELECT 1
-NULL + 'a'|'1' + 1|page + 1|ok + 1|ms + ok|-page|ABS(page)|NOT ms|ms AND ok|ok OR page|page < 1|ts < 1|ts = 'never'
+NULL + 'a'|'1' + '1'|page + page|ok + 1|ms + ok|-page|ABS(page)|NOT ms|ms AND ok|ok OR page|ok < 1|ts < 1|ts = 'never'
 day = '2020-13-45'
-day > '2020-01-01 10:00'|ms LIKE 'a'|page LIKE 'a\\\\b'|COALESCE(ms, page)|CASE WHEN ok THEN 1 ELSE 'a' END
-GREATEST(ms)|NULLIF(ms, page)|ROUND(ms, n)|ROUND(ms, -1)|ROUND(page)|PMOD(ms, 0)|PMOD(ms, n)|MOD(ms)|LEFT(page, n)
+day > '2020-01-01 10:00'|ms LIKE 'a'|page LIKE 'a\\\\b'|COALESCE(ms, ok)|CASE WHEN ok THEN 1 ELSE ts END
+GREATEST(ms)|NULLIF(ms, ok)|ROUND(ms, n)|ROUND(ms, -1)|ROUND(page)|PMOD(ms, 0)|PMOD(ms, n)|MOD(ms)|LEFT(page, n)
 SUBSTRING(page, n)
 SUBSTRING(page, 1.5)|DATE_TRUNC(page, ts)|DATE_TRUNC('eon', ts)|DATE_TRUNC('hour', page)
 YEAR(ms)|HOUR(page)|DATEDIFF(ts, ms)|DATE_ADD(day, n)|UNIX_MICROS(ms)|LENGTH(ms)|REPLACE(page, 1, 2)|CONCAT(ms, score)
 CONCAT()|IF(ok, 1)|IF(ms, 1, 2)
-ms / 'a'|CONCAT('a', score)|price % page|1e999|0x10|1__0|99999999999999999999999999999999999999999"""
+ms / ok|CONCAT('a', score)|price % ok|1e999|0x10|1__0|99999999999999999999999999999999999999999"""
 STATEMENTS = """ADD JAR /tmp/x.jar
 ADD FILE '/etc/passwd'|SET spark.sql.ansi.enabled=false|RESET|DROP TABLE views|CREATE FUNCTION f AS 'x'
 CREATE TABLE t AS SELECT 1
@@ -89,7 +89,7 @@ SELECT ms FROM views [WINDOW 1 HOUR] SORT BY ms|SELECT ms FROM views [WINDOW 1 H
 SELECT ms FROM views [WINDOW 1 HOUR] DISTRIBUTE BY ms|SELECT ms FROM views [WINDOW 1 HOUR] QUALIFY ms > 1
 SELECT ms FROM views [WINDOW 1 HOUR] WINDOW w AS (ORDER BY ms)
 SELECT ms INTO x FROM views [WINDOW 1 HOUR]|SELECT ms FROM views [WINDOW 1 HOUR] FOR UPDATE
-SELECT ms FROM views [WINDOW 1 HOUR] GROUP BY ALL
+SELECT 1 AS x FROM views [WINDOW 1 HOUR] GROUP BY ALL
 SELECT page FROM views [WINDOW 1 HOUR] GROUP BY page WITH ROLLUP
 SELECT page FROM views [WINDOW 1 HOUR] GROUP BY CUBE (page)
 SELECT page FROM views [WINDOW 1 HOUR] GROUP BY GROUPING SETS ((page))
@@ -148,7 +148,7 @@ LARGE = {
     "tables": "SELECT 1 FROM views" + ", views" * 1_000,
     "semicolons": f"SELECT ms FROM {V}" + ";" * 50_000 + "x",
     "joins": f"SELECT 1 FROM {V}" + " JOIN clicks" * 500,
-    "in": f"SELECT ms IN ({'(' * 90}1{')' * 90}, 'a') AS r FROM {V}"
+    "in": f"SELECT ms IN ({'(' * 90}1{')' * 90}, TRUE) AS r FROM {V}"
 }
 LONG = 5_000      # characters: what is longer takes a tenth of a second; of the others the fast set has every second
 CORPUS = [
