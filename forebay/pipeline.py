@@ -131,24 +131,8 @@ class Pipeline:
         return answers.stream(self.runtime, name, _instant(at, "at"), every)
 
     def newest(self, name: str, boundaries: int) -> tuple[pa.Table, list[str]]:
-<<<<<<< HEAD
-        """The answers at the newest boundaries, and which of their columns are groups; of a row query only when its
-        rows were published.
-        """
-        state = requests.show(self.runtime, name)
-        query = parsed(state.sql, self.runtime.catalog)
-        rows = answers.rows(self.runtime, state, answers.published(self.runtime, name)[-boundaries:])
-        if query.returns_rows:
-            return rows.select(["boundary"]), []
-        aggregated = {column for column, expr in query.outputs
-                      if any(isinstance(leaf, AggregateRef) for leaf in references(expr))}
-        if query.above is not None or query.blocks is not None:      # texts tell rows apart, numbers are their values
-            return rows, [column for column, kind in query.columns if not kind.numeric]
-        return rows, [column for column, _ in query.outputs if column not in aggregated]
-=======
         """The answers at the newest boundaries, and which of their columns are groups."""
         return series.newest(self.runtime, name, boundaries)
->>>>>>> living
 
     def explain(self, query: str, **options: Any) -> dict[str, Any]:
         """Candidates, choice, tree and SQL of a query by name or text.

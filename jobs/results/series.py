@@ -37,6 +37,8 @@ def newest(pipe: OpenPipeline, name: str, boundaries: int = BOUNDARIES) -> tuple
     rows = answers.rows(pipe, state, answers.published(pipe, name)[-boundaries:])
     if query.returns_rows:
         return rows.select(["boundary"]), []
+    if query.above is not None or query.blocks is not None:      # texts tell rows apart, numbers are their values
+        return rows, [column for column, kind in query.columns if not kind.numeric]
     aggregated = {column for column, expr in query.outputs
                   if any(isinstance(leaf, AggregateRef) for leaf in references(expr))}
     return rows, [column for column, _ in query.outputs if column not in aggregated]
