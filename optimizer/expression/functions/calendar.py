@@ -152,7 +152,7 @@ def _day_of_number(args: Args) -> Expr:
     return Call("date_from_unix_date", (coerce(args[0], INT),), DATE)
 
 
-def _made_date(args: Args) -> Expr:
+def _date_of_parts(args: Args) -> Expr:
     if any(a.type.name not in ("tinyint", "smallint", "int") for a in args):
         raise mismatch("MAKE_DATE takes ints", "cast them: CAST(… AS INT)")
     return Call("make_date", tuple(coerce(a, INT) for a in args), DATE)
@@ -285,22 +285,22 @@ def _spark_day_of_number(otherwise: str, call: Call, args: Texts) -> str:
     return in_calendar(f"date_from_unix_date({args[0]})", DATES, f"CAST({otherwise} AS DATE)")
 
 
-def _spark_made_date(call: Call, args: Texts) -> str:
+def _spark_date_of_parts(call: Call, args: Texts) -> str:
     return in_calendar(f"make_date({args[0]}, {args[1]}, {args[2]})", DATES, f"CAST(raise_error('{BEYOND}') AS DATE)")
 
 
-def _try_made_date(call: Call, args: Texts) -> str:
+def _try_date_of_parts(call: Call, args: Texts) -> str:
     text = f"concat_ws('-', lpad({args[0]}, 4, '0'), {args[1]}, {args[2]})"
     return (f"CASE WHEN {args[0]} BETWEEN 1 AND 9999 AND {args[1]} BETWEEN 1 AND 12 AND {args[2]} BETWEEN 1 AND 31 "
             f"THEN try_cast({text} AS DATE) END")
 
 
-def _made_date_sql(call: Call, args: Texts) -> str:
+def _date_of_parts_sql(call: Call, args: Texts) -> str:
     year = f"CASE WHEN {args[0]} NOT BETWEEN 1 AND 9999 THEN CAST('{BEYOND}' AS INTEGER) ELSE {args[0]} END"
     return f"make_date({year}, {args[1]}, {args[2]})"
 
 
-def _made_timestamp(function: str, args: Args) -> Expr:
+def _timestamp_of_parts(function: str, args: Args) -> Expr:
     """MAKE_TIMESTAMP(year, month, day, hour, minute, second), the last with up to six digits of a fraction."""
     if any(a.type.name not in ("tinyint", "smallint", "int") for a in args[:5]):
         raise mismatch(f"{function} takes ints, and a second that is an int or a decimal", "cast them: CAST(… AS INT)")
@@ -317,7 +317,7 @@ _VALID = ("p.mo BETWEEN 1 AND 12 AND p.d BETWEEN 1 AND 31 AND p.h BETWEEN 0 AND 
           "p.s BETWEEN 0 AND 60")
 
 
-def _made_timestamp_sql(keyword: str, call: Call, args: Texts) -> str:
+def _timestamp_of_parts_sql(keyword: str, call: Call, args: Texts) -> str:
     """A 60th second is the next minute's first."""
     bound = _bound(**dict(zip(("y", "mo", "d", "h", "mi", "s"), args)))
     none = " OR ".join(f"p.{name} IS NULL" for name in ("y", "mo", "d", "h", "mi", "s"))
@@ -330,11 +330,11 @@ def _made_timestamp_sql(keyword: str, call: Call, args: Texts) -> str:
     value = (f"CASE WHEN {none} THEN NULL WHEN NOT ({_VALID}) THEN {wrong} WHEN p.y NOT BETWEEN 1 AND 9999 THEN "
              f"{beyond} "
              f"WHEN {in_month} THEN {moment} ELSE {wrong} END")
-    made = f"list_transform({bound}, lambda p: {value})[1]"
-    return f"list_transform([{made}], lambda t: {in_calendar('t', INSTANTS['duckdb'], beyond)})[1]"
+    unchecked = f"list_transform({bound}, lambda p: {value})[1]"
+    return f"list_transform([{unchecked}], lambda t: {in_calendar('t', INSTANTS['duckdb'], beyond)})[1]"
 
 
-def _spark_made_timestamp(function: str, otherwise: str, call: Call, args: Texts) -> str:
+def _spark_timestamp_of_parts(function: str, otherwise: str, call: Call, args: Texts) -> str:
     return in_calendar(f"{function}({', '.join(args)})", INSTANTS["spark"], f"CAST({otherwise} AS TIMESTAMP)")
 
 
@@ -401,22 +401,22 @@ ROWS: tuple[Written, ...] = (
              name="date_from_unix_date", duckdb=partial(_day_of_number_sql, f"'{BEYOND}'"),
              spark=partial(_spark_day_of_number, f"raise_error('{BEYOND}')"),
              attempt=partial(_spark_day_of_number, "NULL"), fails=_always),
-    Function(_made_date, (Name("MAKE_DATE", 3, 3, "date of year, month and day; fails where there is no such day"),),
-             name="make_date", duckdb=_made_date_sql, spark=_spark_made_date, attempt=_try_made_date, fails=_always),
-    Function(partial(_made_timestamp, "MAKE_TIMESTAMP"),
+    Function(_date_of_parts, (Name("MAKE_DATE", 3, 3, "date of year, month and day; fails where there is no such day"),),
+             name="make_date", duckdb=_date_of_parts_sql, spark=_spark_date_of_parts, attempt=_try_date_of_parts, fails=_always),
+    Function(partial(_timestamp_of_parts, "MAKE_TIMESTAMP"),
              (Name("MAKE_TIMESTAMP", 6, 6, "timestamp of year, month, day, hour, minute and second; fails where there "
                                            "is no "
                    "such time"),
               Name("MAKE_TIMESTAMP_LTZ", 6, 6, "the same as MAKE_TIMESTAMP")),
-             name="make_timestamp", duckdb=partial(_made_timestamp_sql, "CAST"), fails=_always,
-             spark=partial(_spark_made_timestamp, "make_timestamp", f"raise_error('{BEYOND}')"),
-             attempt=partial(_spark_made_timestamp, "try_make_timestamp", "NULL")),
-    Function(partial(_made_timestamp, "TRY_MAKE_TIMESTAMP"),
+             name="make_timestamp", duckdb=partial(_timestamp_of_parts_sql, "CAST"), fails=_always,
+             spark=partial(_spark_timestamp_of_parts, "make_timestamp", f"raise_error('{BEYOND}')"),
+             attempt=partial(_spark_timestamp_of_parts, "try_make_timestamp", "NULL")),
+    Function(partial(_timestamp_of_parts, "TRY_MAKE_TIMESTAMP"),
              (Name("TRY_MAKE_TIMESTAMP", 6, 6, "as MAKE_TIMESTAMP; NULL where there is no such time"),
               Name("TRY_MAKE_TIMESTAMP_LTZ", 6, 6, "the same as TRY_MAKE_TIMESTAMP")),
-             name="try_make_timestamp", duckdb=partial(_made_timestamp_sql, "TRY_CAST"), fails=_always,
-             spark=partial(_spark_made_timestamp, "try_make_timestamp", f"raise_error('{BEYOND}')"),
-             attempt=partial(_spark_made_timestamp, "try_make_timestamp", "NULL"),
+             name="try_make_timestamp", duckdb=partial(_timestamp_of_parts_sql, "TRY_CAST"), fails=_always,
+             spark=partial(_spark_timestamp_of_parts, "try_make_timestamp", f"raise_error('{BEYOND}')"),
+             attempt=partial(_spark_timestamp_of_parts, "try_make_timestamp", "NULL"),
              quiet=lambda call, args: f"try_make_timestamp({', '.join(args)}) IS NULL"),
     Function(partial(_named_part, "dayname"), (Name("DAYNAME", 1, 1, "Mon to Sun"),), name="dayname",
              duckdb=partial(_name_sql, "%a"), spark="dayname({0})"),

@@ -126,6 +126,14 @@ def _fits_form(piece: str, kind: Type) -> bool:
     return kind.integral or piece == "%s" and kind in (STRING, BOOLEAN)
 
 
+def _hashed(args: Args) -> Expr:
+    """HASH: Murmur3 over all arguments, NULLs left out."""
+    for arg in args:
+        if is_bare_null(arg) or arg.type.name not in _HASHED:
+            raise mismatch(f"HASH takes strings, whole numbers, booleans, dates and timestamps, not {arg.type}")
+    return Call("hash", args, INT)
+
+
 def _itself(name: str, args: Args) -> Expr:
     """Strings of a pipeline are valid UTF-8: others never come in."""
     return want(args[0], name, STRING)
@@ -142,6 +150,22 @@ def _substring_sql(call: Call, args: Texts) -> str:
 
 def _edge_sql(function: str, call: Call, args: Texts) -> str:
     return f"{function}({args[0]}, {max(0, int(str(constant(call, 1))))})"
+
+
+# How each type's values are words of 32 bits
+_HASHED = {"tinyint": "int", "smallint": "int", "int": "int", "boolean": "int", "date": "int", "bigint": "long",
+           "timestamp": "long", "string": "text"}
+_AS_NUMBER = {"boolean": "CAST({0} AS INTEGER)", "date": "({0} - DATE '1970-01-01')", "timestamp": "epoch_us({0})"}
+
+
+def _hash_sql(call: Call, args: Texts) -> str:
+    """Each argument's hash is the next one's seed; 42 is the first."""
+    value = "CAST(42 AS HUGEINT)"
+    for arg, text in zip(call.args, args):
+        number = _AS_NUMBER.get(arg.type.name, "{0}").format("v")
+        hashed = f"CASE WHEN v IS NULL THEN s ELSE spark_murmur_{_HASHED[arg.type.name]}({number}, s) END"
+        value = f"list_transform([{value}], lambda s: list_transform([{text}], lambda v: {hashed})[1])[1]"
+    return f"spark_signed({value})"
 
 
 QUOTED = "(chr(39) || replace({0}, chr(39), chr(92) || chr(39)) || chr(39))"
@@ -244,6 +268,8 @@ ROWS: tuple[Written, ...] = (
     Written(partial(_itself, "VALIDATE_UTF8"), (Name("VALIDATE_UTF8", 1, 1, "the string, which is valid"),)),
     Written(partial(_itself, "TRY_VALIDATE_UTF8"), (Name("TRY_VALIDATE_UTF8", 1, 1, "the string, which is valid"),)),
     Written(partial(_itself, "MAKE_VALID_UTF8"), (Name("MAKE_VALID_UTF8", 1, 1, "the string, which is valid"),)),
+    Function(_hashed, (Name("HASH", 1, 8, "Spark's hash of all arguments, NULLs left out (Murmur3 of 32 bits)"),),
+             name="hash", duckdb=_hash_sql, spark="hash({all})", order="all"),
     Function(partial(_strings, "crc32", BIGINT), (Name("CRC32", 1, 1, "cyclic redundancy check of the bytes"),),
              name="crc32", duckdb="spark_crc32({0})", spark="crc32({0})"),
     Function(partial(_strings, "url_decode", STRING),
