@@ -182,7 +182,7 @@ ROWS: tuple[Written, ...] = (
               Name("REGEXP", 2, 2, "the same as RLIKE"), Name("REGEXP_LIKE", 2, 2, "the same as RLIKE")),
              operators=("RLIKE",), name="rlike", duckdb=_matches, spark="({0} RLIKE {1})"),
     Function(_extracted, (Name("REGEXP_EXTRACT", 2, 3, "what a group (a constant, default 1) of a regular expression "
-                               "first matches; '' where nothing does"),),
+                                                       "first matches; '' where nothing does"),),
              name="regexp_extract", duckdb=_extract_sql, spark="regexp_extract({0}, {1}, {2})"),
     Function(partial(_searched, "regexp_substr", STRING),
              (Name("REGEXP_SUBSTR", 2, 2, "what a regular expression first matches; NULL where nothing does"),),
@@ -191,13 +191,11 @@ ROWS: tuple[Written, ...] = (
              (Name("REGEXP_COUNT", 2, 2, "how often a regular expression is found"),),
              name="regexp_count", duckdb=_count_sql, spark="regexp_count({0}, {1})"),
     Function(partial(_searched, "regexp_instr", INT),
-             (Name("REGEXP_INSTR", 2, 2, "position of the first match, characters beyond U+FFFF counted twice; 0 "
-                                         "where there "
-                   "is none"),),
+             (Name("REGEXP_INSTR", 2, 2, "position of the first match, characters beyond U+FFFF counted twice; 0 where "
+                                         "there is none"),),
              name="regexp_instr", duckdb=_place_sql, spark="regexp_instr({0}, {1})"),
     Function(_replaced, (Name("REGEXP_REPLACE", 3, 3, "every match of a regular expression by a constant, in which $1 "
-                                                      "is "
-                              "the first group"),),
+                                                      "is the first group"),),
              name="regexp_replace", duckdb=_replace_sql, spark="regexp_replace({0}, {1}, {2})"),
     Function(_insensitive, operators=("ILIKE",), name="ilike",
              duckdb="(spark_lower({0}) LIKE spark_lower({1}) ESCAPE '\\')", spark="({0} ILIKE {1})"),

@@ -180,16 +180,16 @@ NO_TEXT = "bytes that are no text in UTF-8"
 def _decoded_sql(keyword: str, call: Call, args: Texts) -> str:
     """Malformed text is an error or NULL; what is well formed but no UTF-8 fails: Java would replace it."""
     text = args[0]
-    return (f"CASE WHEN regexp_matches({text}, '{CODED}') THEN url_decode(replace({text}, '+', ' ')) "
-            f"WHEN regexp_matches({text}, '{PERCENT}') THEN CAST(CAST('{NO_TEXT}' AS INTEGER) AS VARCHAR) "
-            f"WHEN ({text}) IS NOT NULL THEN CAST({keyword}('CANNOT_DECODE_URL' AS INTEGER) AS VARCHAR) END")
+    return (f"CASE WHEN regexp_matches({text}, '{CODED}') THEN url_decode(replace({text}, '+', ' ')) WHEN "
+            f"regexp_matches({text}, '{PERCENT}') THEN CAST(CAST('{NO_TEXT}' AS INTEGER) AS VARCHAR) WHEN ({text}) IS "
+            f"NOT NULL THEN CAST({keyword}('CANNOT_DECODE_URL' AS INTEGER) AS VARCHAR) END")
 
 
 def _spark_decoded(function: str, otherwise: str, call: Call, args: Texts) -> str:
     """Java keeps no way back (++, *+): it would keep one for each character."""
     coded, percent = (p.replace("[^%]", "[^%]++").replace(")*$", ")*+$") for p in (CODED, PERCENT))
-    return (f"CASE WHEN {args[0]} RLIKE '{coded}' OR NOT {args[0]} RLIKE '{percent}' OR ({args[0]}) IS NULL "
-            f"THEN {function}({args[0]}) ELSE CAST({otherwise} AS STRING) END")
+    return (f"CASE WHEN {args[0]} RLIKE '{coded}' OR NOT {args[0]} RLIKE '{percent}' OR ({args[0]}) IS NULL THEN "
+            f"{function}({args[0]}) ELSE CAST({otherwise} AS STRING) END")
 
 
 ROWS: tuple[Written, ...] = (
