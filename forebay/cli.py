@@ -227,9 +227,10 @@ def result(
 
 def _plotted(pipe: Pipeline, name: str, path: str) -> Reply:
     from forebay import plot
+    from jobs.results import series
 
     pictures.check(path)
-    answer = plot.plotted(*pipe.newest(name, plot.BOUNDARIES))
+    answer = series.plotted(*pipe.newest(name, series.BOUNDARIES))
     plot.picture(name, answer, path)
     return Reply({"query": name, "file": path, "omitted": answer.omitted},
                  lambda out: text.line(out, f"{name} is drawn in {path}"))

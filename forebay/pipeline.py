@@ -24,12 +24,10 @@ from jobs.reports import tracking
 from jobs.requests import requests
 from jobs.results import answers, decisions
 from jobs.results import figures as statistics_said
-from jobs.results import repeats
+from jobs.results import repeats, series
 from jobs.run import Loop
 from optimizer.errors import ForebayError, failed
-from optimizer.expression.expr import AggregateRef
 from optimizer.names import NAME
-from optimizer.query.model import references
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -133,19 +131,8 @@ class Pipeline:
         return answers.stream(self.runtime, name, _instant(at, "at"), every)
 
     def newest(self, name: str, boundaries: int) -> tuple[pa.Table, list[str]]:
-        """The answers at the newest boundaries, and which of their columns are groups; of a row query only when its
-        rows were published.
-        """
-        state = requests.show(self.runtime, name)
-        query = parsed(state.sql, self.runtime.catalog)
-        rows = answers.rows(self.runtime, state, answers.published(self.runtime, name)[-boundaries:])
-        if query.returns_rows:
-            return rows.select(["boundary"]), []
-        aggregated = {column for column, expr in query.outputs
-                      if any(isinstance(leaf, AggregateRef) for leaf in references(expr))}
-        if query.above is not None or query.blocks is not None:      # texts tell rows apart, numbers are their values
-            return rows, [column for column, kind in query.columns if not kind.numeric]
-        return rows, [column for column, _ in query.outputs if column not in aggregated]
+        """The answers at the newest boundaries, and which of their columns are groups."""
+        return series.newest(self.runtime, name, boundaries)
 
     def explain(self, query: str, **options: Any) -> dict[str, Any]:
         """Candidates, choice, tree and SQL of a query by name or text.

@@ -4,6 +4,7 @@ writes nothing.
 `python -m infra.pages [--host HOST] [--port PORT]` serves what FOREBAY_PIPELINES names:
 
     /                       all pipelines
+    /NAME/                  one: how it stands, its streams, its queries with their last answers, and how to read them
     /NAME/docs/             the data docs
     /NAME/mlflow[/QUERY]    goes on to MLflow: the charts of all queries, or of one
 """
@@ -18,18 +19,23 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from expectations.derived import revealing
+from jobs.batch.works import parsed
 from jobs.commands.status import status
-from jobs.ledger.open_pipeline import open_pipeline
+from jobs.ledger.open_pipeline import OpenPipeline, open_pipeline
 from jobs.pipeline.folders import PipelineFolder, found
 from jobs.pipeline.model import Pipeline
-from jobs.reports import tracking_pages
+from jobs.reports import home_page, tracking_pages
 from jobs.reports.docs_pages import failing, index, link
+from jobs.requests import requests
+from jobs.results import answers, decisions, series
 from optimizer.errors import ForebayError
 from optimizer.names import NAME
 
 FILE = re.compile(r"[A-Za-z0-9_][\w.-]*\.html", re.ASCII)
 # where a browser finds them; MLflow's default is MLFLOW_TRACKING_URI
 AIRFLOW, MLFLOW = "AIRFLOW__API__BASE_URL", "FOREBAY_MLFLOW"
+DRAWN_ROWS = 200_000     # of the newest answers, about, that are read for a picture
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; img-src data:",
     "X-Content-Type-Options": "nosniff",
@@ -50,6 +56,8 @@ def page(path: str) -> tuple[HTTPStatus, str]:
         match parts:
             case []:
                 return HTTPStatus.OK, _all(list(pipelines.values()))
+            case [name]:
+                return HTTPStatus.OK, _home(_known(pipelines, name))
             case [name, "docs"]:
                 return HTTPStatus.FOUND, f"/{_known(pipelines, name).name}/docs/index.html"
             case [name, "docs", file]:
@@ -66,6 +74,48 @@ def _known(pipelines: dict[str, PipelineFolder], name: str) -> Pipeline:
     if one is None or one.pipeline is None:
         raise Absent(one.reason if one else f"There is no pipeline {name}.")
     return one.pipeline
+
+
+def _home(pipeline: Pipeline) -> str:
+    """What `forebay status` says, with answers; what is wrong with the tables stands on the page."""
+    links = [link("/", "All pipelines"), link(f"/{pipeline.name}/docs/index.html", "Expectations"),
+             link(f"/{pipeline.name}/mlflow", "Costs, plans, switches in MLflow")]
+    try:
+        pipe = open_pipeline(pipeline)
+        document = status(pipe)
+        shown = {name: _answer(pipe, name, query["rows"] or 0) for name, query in document["queries"].items()}
+    except ForebayError as error:
+        raise Absent(f"{pipeline.name} cannot be read: {error}") from None
+    last_answers = {name: one for name, one in shown.items() if one is not None}
+    return home_page.page(pipeline.name, document, last_answers, links)
+
+
+def _answer(pipe: OpenPipeline, name: str, count: int) -> home_page.ShownAnswer | None:
+    """A query's last answer, of so many rows; None where none can be read. Columns that can show a sensitive value are
+    left out, and where they tell groups apart only numbers of rows are drawn.
+    """
+    try:
+        state = requests.show(pipe, name)
+        published = answers.published(pipe, name)
+        if not published:
+            return None
+        hidden = revealing(parsed(state.sql, pipe.catalog), pipe.pipeline.sensitive)
+        rows, groups = series.newest(pipe, name, max(min(series.BOUNDARIES, DRAWN_ROWS // max(count, 1)), 2))
+        last = answers.rows(pipe, state, published[-1:], home_page.MOST_ROWS)
+        regret = decisions.document(pipe, name)["regret_s"]
+    except ForebayError:
+        return None
+    columns = [column for column in last.column_names if column not in (*hidden, "boundary")]
+    texts = zip(*(map(_text, last[column].to_pylist()) for column in columns))
+    drawn = rows.select(["boundary"]) if hidden.intersection(groups) else rows.drop_columns(
+        [column for column in rows.column_names if column in hidden])
+    plot = series.plotted(drawn, [group for group in groups if group in drawn.column_names])
+    return home_page.ShownAnswer(tuple(columns), list(texts), max(count - last.num_rows, 0), plot,
+                                 pipe.path(state.address), tuple(sorted(hidden)), regret)
+
+
+def _text(value: object) -> str:
+    return "NULL" if value is None else value.isoformat() if hasattr(value, "isoformat") else str(value)
 
 
 def _document(pipeline: Pipeline, file: str) -> str:
@@ -100,17 +150,19 @@ def _all(pipelines: Sequence[PipelineFolder]) -> str:
     rows = list[tuple[str, ...]]()
     for one in pipelines:
         dag = f"forebay__{one.name}"
-        name = link(f"{airflow}/dags/{dag}", one.name) if airflow else one.name
+        name = link(f"/{one.name}/", one.name) if one.pipeline is not None else one.name
+        runs = link(f"{airflow}/dags/{dag}", "runs") if airflow else ""
         queries = link(f"{airflow}/dags/{dag}__queries", "create, pause, pin … by form") if airflow else ""
         if one.pipeline is None:
-            rows.append((name, failing("broken"), one.reason, "", "", ""))
+            rows.append((name, failing("broken"), one.reason, "", "", runs, ""))
             continue
         state, because = _state(one.pipeline)
         has_docs = Path(one.pipeline.beside("docs"), "index.html").is_file()
         docs = link(f"/{one.name}/docs/index.html", "data docs") if has_docs else "no data docs yet"
-        rows.append((name, state, because, docs, link(f"/{one.name}/mlflow", "costs, plans, switches"), queries))
-    return index("Pipelines", [("In Airflow, checked by expectations, seen in MLflow",
-                                ("pipeline", "state", "because", "expectations", "MLflow", "queries"), rows)])
+        rows.append((name, state, because, docs, link(f"/{one.name}/mlflow", "costs, plans, switches"), runs,
+                     queries))
+    columns = ("pipeline", "state", "because", "expectations", "MLflow", "Airflow", "queries")
+    return index("Pipelines", [("In Airflow, checked by expectations, seen in MLflow", columns, rows)])
 
 
 def _state(pipeline: Pipeline) -> tuple[str, str]:

@@ -193,14 +193,31 @@ class Text:
         order = f" ORDER BY {by}" if self.choice.random() < 0.8 else ""
         return f"SELECT * FROM ({text}) AS l{order} LIMIT {self.choice.choice([1, 3, 5])}{offset}"
 
+    def sessions(self) -> str:
+        """By a bracket, or by session_window in GROUP BY; alone, or read by another SELECT."""
+        keys, stream = self.choice.choice([["k"], ["s"], ["k", "s"], []]), self.choice.choice("ab")
+        seconds, where = self.choice.choice([3, 10, 15]), self.choice.choice(["", " WHERE x > 0", " WHERE s = 'x'"])
+        shown = [*keys, "COUNT(*) AS n", self.choice.choice(["SUM(x) AS m", "MAX(d) AS m", "MIN(ts) AS m"]),
+                 "session_window.start AS since", "session_window.end AS upto"]
+        by = f" BY {', '.join(keys)}" if keys else ""
+        text = f"SELECT {', '.join(shown)} FROM {stream} [WINDOW SESSION {seconds} SECONDS{by}]{where}"
+        text += f" GROUP BY {', '.join(keys)}" if keys else ""
+        if self.choice.random() < 0.5:
+            called = ", ".join([*keys, f"session_window(ts, '{seconds} seconds')"])
+            text = f"SELECT {', '.join(shown)} FROM {stream}{where} GROUP BY {called}"
+        having = self.choice.choice([" HAVING COUNT(*) > 1", " HAVING session_window.start IS NOT NULL", "", ""])
+        return f"SELECT MAX(n) AS most, COUNT(*) AS n FROM ({text}{having}) AS s" if self.choice.random() < 0.3 \
+            else text + having
+
     def query(self) -> str:
-        kind = self.choice.choice(["grouped", "grouped", "grouped", "distinct", "over", "set", "limit"])
+        kind = self.choice.choice(["grouped", "grouped", "grouped", "distinct", "over", "set", "limit", "sessions"])
         if kind == "grouped":
             text = self.grouped(2)[0]
         elif kind == "distinct":
             text = self.rows(1)[0].replace("SELECT ", "SELECT DISTINCT ", 1)
         else:
-            text = {"over": self.over, "set": self.set_operation, "limit": self.limited}[kind]()
+            text = {"over": self.over, "set": self.set_operation, "limit": self.limited,
+                    "sessions": self.sessions}[kind]()
         return f"WITH {', '.join(self.ctes)} {text}" if self.ctes else text
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from forebay import show
 from forebay.text.layout import Text, cell, line, table, visible
+from jobs.results.readers import readers
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -90,21 +91,9 @@ def query(document: Mapping[str, Any]) -> Text:
             line(out, "  | " + visible(row))
         for one in document.get("repeats") or ():
             line(out, visible(f"  note        {one['message']}"))
-        for reader, code in _readers(document):
+        for reader, code in readers(document["path"], document["query"]):
             line(out, f"  {reader:<10}  {visible(code)}")
     return text
-
-
-def _readers(document: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """How others read the answers, to be copied."""
-    path, name = document["path"], document["query"]
-    return [
-        ("DuckDB", f"SELECT * FROM delta_scan('{path}')"),
-        ("Spark", f'spark.read.format("delta").load("{path}")'),
-        ("pandas", f'deltalake.DeltaTable("{path}").to_pandas()'),
-        ("Polars", f'polars.read_delta("{path}")'),
-        ("last one", f"the same with …/latest/{name}: its rows at the last boundary alone"),
-    ]
 
 
 def queries(documents: Sequence[Mapping[str, Any]]) -> Text:

@@ -56,7 +56,8 @@ def pages(pipeline: str) -> dict[str, str]:
     base = os.environ.get(PAGES, "").rstrip("/")
     if not base:
         return {}
-    return {"Data docs": f"{base}/{pipeline}/docs/index.html", "Costs in MLflow": f"{base}/{pipeline}/mlflow"}
+    return {"Pipeline": f"{base}/{pipeline}/", "Data docs": f"{base}/{pipeline}/docs/index.html",
+            "Costs in MLflow": f"{base}/{pipeline}/mlflow"}
 
 
 def _folders(setting: str) -> Iterator[str]:

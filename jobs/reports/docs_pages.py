@@ -44,24 +44,27 @@ def offline(page: str, title: str = "Expectations", notice: str = "") -> str:
     for pattern, left in ((OPENING, opening), (NO_NAME, ""), (ELSEWHERE, ""), (ADVERTISING, ""), (CALLS, ""),
                           (LINKS, r"\1"), (INNER, 'href="index.html"'), (ADDRESSES, "")):
         body = pattern.sub(left, body)
-    return f'{_head(title)}<p><a href="index.html">All suites</a></p>{notice}{body}'
+    return f'{page_head(title)}<p><a href="index.html">All suites</a></p>{notice}{body}'
 
 
 def index(title: str, sections: Iterable[tuple[str, Sequence[str], Sequence[Sequence[str]]]], notice: str = "") -> str:
     """Headed tables of texts; a cell that is markup is a Markup."""
-    parts = [_head(title), f"<body><h1>{escape(title)}</h1>{notice}"]
+    parts = [page_head(title), f"<body><h1>{escape(title)}</h1>{notice}"]
     for heading, names, rows in sections:
         parts.append(f"<h2>{escape(heading)}</h2>")
-        if rows:
-            head = "".join(f"<th>{escape(name)}</th>" for name in names)
-            body = ""
-            for row in rows:
-                texts = [cell if isinstance(cell, Markup) else escape(str(cell)) for cell in row]
-                body += f"<tr>{''.join(f'<td>{text}</td>' for text in texts)}</tr>\n"
-            parts.append(f"<table><thead><tr>{head}</tr></thead><tbody>\n{body}</tbody></table>")
-        else:
-            parts.append('<p class="muted">none</p>')
+        parts.append(table(names, rows))
     return "\n".join([*parts, "</body></html>"])
+
+
+def table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Of texts; a cell that is markup is a Markup."""
+    if not rows:
+        return '<p class="muted">none</p>'
+    head, body = "".join(f"<th>{escape(name)}</th>" for name in names), ""
+    for row in rows:
+        texts = [cell if isinstance(cell, Markup) else escape(str(cell)) for cell in row]
+        body += f"<tr>{''.join(f'<td>{text}</td>' for text in texts)}</tr>\n"
+    return f"<table><thead><tr>{head}</tr></thead><tbody>\n{body}</tbody></table>"
 
 
 class Markup(str):
@@ -89,7 +92,7 @@ def heading(state: str, reasons: Sequence[str] = ()) -> Markup:
     return Markup(f'<div class="alert {"bad" if reasons else "good"}"><strong>{escape(state)}</strong>{texts}</div>')
 
 
-def _head(title: str) -> str:
+def page_head(title: str) -> str:
     return ('<!DOCTYPE html><html lang="en"><head><meta charset="utf-8">'
             '<meta name="viewport" content="width=device-width, initial-scale=1">'
             f"<title>{escape(title)}</title><style>{STYLE}</style></head>")

@@ -66,13 +66,14 @@ class Arrivals:
     def __init__(self, pipe: OpenPipeline) -> None:
         self.pipe = pipe
         self._watermarks: Mapping[str, Watermark] = {}
+        self._files = intake.ArrivedFiles()
         self._versioned: frozenset[str] = frozenset()      # relations known to have a version: they never lose it
         self._silences: dict[frozenset[str], list[Silence]] = {}      # by streams that are read
         self.ahead = 0      # boundaries that are complete and not begun, as of the last `next_group`
 
     def look(self) -> None:
         """Reads how far rows have come; only an ingest changes it, and none can run while the pipeline is held."""
-        self._watermarks = intake.watermarks(self.pipe.warehouse, self.pipe.pipeline.streams)
+        self._watermarks = self._files.watermarks(self.pipe.warehouse, self.pipe.pipeline.streams)
         self._silences = {}
 
     def newest(self, stream: str) -> int | None:

@@ -33,6 +33,7 @@ from optimizer.query.model import Query
 from optimizer.time import instant, iso
 
 READING = "512MB"      # for sorting an answer that is read; beyond it the engine spills
+FEW_FILES, SMALL = 32, 4 << 20      # files, and bytes of them, of an answer that this process's engine reads
 
 
 def read(pipe: OpenPipeline, name: str, at: int | None = None, every: bool = False) -> pa.Table:
@@ -78,7 +79,9 @@ def _batches(pipe: OpenPipeline, query_state: QueryState, boundaries: list[int],
     files = _files(pipe, query_state.address, boundaries)
     if not files:
         return pa.RecordBatchReader.from_batches(schema, [])
-    con = kernel.connect(threads=2, memory=READING)
+    size = sum(places.size_and_time(path)[0] for path in files[:FEW_FILES])
+    is_small = len(files) <= FEW_FILES and size <= SMALL      # an engine of its own takes 40 ms to start
+    con = kernel.shared() if is_small else kernel.connect(threads=2, memory=READING)
     # Neither table is registered: registering one makes DuckDB import pandas.
     columns = ", ".join(map(identifier, schema.names))
     untyped = ", ".join(f"NULL AS {identifier(name)}" for name in schema.names)

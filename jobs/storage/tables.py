@@ -71,6 +71,8 @@ class Table:
         self.handle = handle
         self._known: dict[str, File] | None = None
         self._checkpoint: int | None = None
+        self._transactions: dict[str, int] = {}      # of the version beside it: asking again takes half a millisecond
+        self._transactions_of = -1
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -168,8 +170,13 @@ class Table:
 
     def transaction(self, app: str) -> int:
         """The highest number committed under this name, −1 if none."""
-        number = self.handle.transaction_version(app)
-        return -1 if number is None else int(number)
+        version = self.version
+        if self._transactions_of != version:
+            self._transactions, self._transactions_of = {}, version
+        if app not in self._transactions:
+            number = self.handle.transaction_version(app)
+            self._transactions[app] = -1 if number is None else int(number)
+        return self._transactions[app]
 
     @property
     def foreign(self) -> bool:

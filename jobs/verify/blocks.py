@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import sqlglot
 from sqlglot import exp
 
 Names = list[str]
@@ -18,6 +19,9 @@ PEERS = (exp.Rank, exp.DenseRank, exp.PercentRank, exp.CumeDist)
 def is_nested(tree: exp.Expr) -> bool:
     """Whether a text is more than one SELECT with joins that are inner."""
     if not isinstance(tree, exp.Select) or any(tree.args.get(part) for part in PARTS):
+        return True
+    group = tree.args.get("group")
+    if group is not None and any("session_window" in each.sql().lower() for each in group.expressions):
         return True
     if any(node is not tree and isinstance(node, (exp.Select, exp.Exists, exp.Window)) for node in tree.walk()):
         return True
@@ -35,9 +39,12 @@ def tables_of(tree: exp.Expr) -> list[exp.Table]:
     return [node for node in tree.find_all(exp.Table) if node.name.lower() not in named]
 
 
-def with_rows(tree: exp.Expr, rows_of: Callable[[exp.Table], exp.Expr], columns_of: ColumnsOf) -> exp.Expr:
+def with_rows(tree: exp.Expr, rows_of: Callable[[exp.Table], exp.Expr], columns_of: ColumnsOf,
+              ended: Callable[[str], tuple[str, str] | None]) -> exp.Expr:
     """The text with each table replaced by its rows, under the name that it has there."""
     tree = tree.copy()
+    for select in tree.find_all(exp.Select):
+        _group_by_sessions(select, ended)
     ties = _Ties(tree, columns_of)
     ties.add()
     for select in list(tree.find_all(exp.Select)):
@@ -52,6 +59,26 @@ def with_rows(tree: exp.Expr, rows_of: Callable[[exp.Table], exp.Expr], columns_
         name = alias.this if alias is not None else exp.to_identifier(table.name.partition("__")[2] or table.name)
         table.replace(exp.Subquery(this=rows_of(table), alias=exp.TableAlias(this=name)))
     return tree
+
+
+def _group_by_sessions(select: exp.Select, ended: Callable[[str], tuple[str, str] | None]) -> None:
+    """The sessions that have ended: by a bracket after the stream, or as GROUP BY says."""
+    start = select.args.get("from_") or select.args.get("from")
+    if start is None or not isinstance(start.this, exp.Table):
+        return
+    group, told = select.args.get("group"), ended(start.this.name)
+    own = group is not None and any("session_window" in each.sql().lower() for each in group.expressions)
+    if told is None or not (own or told[0]):
+        return
+    if told[0]:
+        grouped = list(group.expressions) if group is not None else []
+        select.set("group", exp.Group(expressions=[*grouped, sqlglot.parse_one(told[0], read="databricks")]))
+    having = select.args.get("having")
+    conditions = [*([having.this] if having is not None else []), sqlglot.parse_one(told[1], read="databricks")]
+    # Spark moves a condition on grouping columns below GROUP BY, here to rows before they are sessions; not this one.
+    later = sqlglot.parse_one("CASE WHEN monotonically_increasing_id() >= 0 THEN TRUE END", read="databricks")
+    later.args["ifs"][0].set("true", exp.and_(*conditions))
+    select.set("having", exp.Having(this=later))
 
 
 def _without_qualify(select: exp.Select, names: Names) -> exp.Select:

@@ -5,7 +5,7 @@ By its own rules, sharing nothing with the planner.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import sqlglot
@@ -32,7 +32,7 @@ NAME = r"(?<![\w`])(?!(?:from|join|as)\b)(?:\w+|`[^`]+`)"
 TEXT = r"""'(?:\\.|[^'\\])*'|"(?:\\.|[^"\\])*\""""
 WINDOWED = re.compile(
     rf"{TEXT}|({NAME})(\s+(?:as\s+)?{NAME})?\s*\[\s*window\s+"
-    rf"(?:(until\s+now)|{LENGTH}(?:\s+(tumbling)|\s+slide\s+{LENGTH})?)\s*\]",
+    rf"(?:(until\s+now)|{LENGTH}(?:\s+(tumbling)|\s+slide\s+{LENGTH})?|session\s+{LENGTH}(?:\s+by\s+[^\]]+)?)\s*\]",
     re.I)
 CURLY = {"\u2018": "'", "\u201c": '"'}
 INNER = r"(?:[^*/]|\*(?!/)|/(?!\*))*"
@@ -113,7 +113,7 @@ def _read(text: str, tables: Mapping[str, Table], batch: int) -> _Read:
     windows: list[tuple[str, int, int]] = []
     body, every = _lift(straight(text), windows)
     tree = parsed(body)
-    if not isinstance(tree, exp.Select) or blocks.is_nested(tree):
+    if not isinstance(tree, exp.Select) or _is_nested(tree, windows):
         raise ForebayError("cannot-verify", "SELECTs within SELECTs and joins that are not inner have no rule here")
     sources, conditions = _from(tree, windows)
     using = [name for join in tree.args.get("joins") or [] for name in join.args.get("using") or []]
@@ -128,9 +128,12 @@ def as_written(text: str, tables: Mapping[str, Table], batch: int) -> Plain:
     windows: list[tuple[str, int, int]] = []
     body, every = _lift(straight(text), windows)
     tree = parsed(body)
-    if blocks.is_nested(tree):
-        sources = tuple(dict.fromkeys(replace(_source(table, windows), alias=table.name)
-                                      for table in blocks.tables_of(tree)))
+    if _is_nested(tree, windows):
+        marked = (replace(_source(table, windows), alias=table.name) for table in blocks.tables_of(tree))
+        # A stream has no window of its own only where session_window groups it.
+        sources = tuple(dict.fromkeys(
+            replace(source, window=("landmark", 0, 0)) if source.window is None and tables[source.name].event_time
+            else source for source in marked))
         return Plain(sources, every or _default_every(sources, batch), False, (), (), (), (), (), None, (), (), tree)
     read = _read(text, tables, batch)
     return Plain(read.sources, read.every, read.returns_rows, (), (), (), (), (), None, (), tuple(read.selects),
@@ -162,6 +165,10 @@ def plain(text: str, tables: Mapping[str, Table], batch: int) -> Plain:
                  tuple(above.aggregates), tuple(magnitudes), condition, tuple(outputs), tuple(selects), tree)
 
 
+def _is_nested(tree: exp.Expr, windows: Sequence[tuple[str, int, int]]) -> bool:
+    return blocks.is_nested(tree) or any(kind == "session" for kind, _, _ in windows)
+
+
 def _of_rows(term: exp.Expr, above: _Above) -> bool:
     """Spark evaluates a term of HAVING on grouping columns alone before it groups: what it drops is not computed."""
     return bool(above.keys) and not term.find(*AGGREGATES) and term.find(exp.Column) is not None
@@ -188,9 +195,12 @@ def _lift(text: str, windows: list[tuple[str, int, int]]) -> tuple[str, int]:
     every = _micros(clause[1], clause[2]) if clause else 0
 
     def mark(match: re.Match[str]) -> str:
-        name, alias, until, number, unit, tumbling, slide, slide_unit = match.groups()
+        name, alias, until, number, unit, tumbling, slide, slide_unit, gap, gap_unit = match.groups()
         if not name:      # a text, whatever is in it
             return match[0]
+        if gap:
+            windows.append(("session", _micros(gap, gap_unit), 0))
+            return f"`w{len(windows) - 1}__{name.strip('`')}`{alias or ''}"
         kind = "landmark" if until else "tumbling" if tumbling else "hopping" if slide else "sliding"
         windows.append((kind, 0 if until else _micros(number, unit), _micros(slide, slide_unit) if slide else 0))
         return f"`w{len(windows) - 1}__{name.strip('`')}`{alias or ''}"
@@ -357,11 +367,12 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _nested_spark_text(query: Plain, replaced: Mapping[str, str], columns_of: Callable[[str], list[str]]) -> str:
+def _nested_spark_text(query: Plain, replaced: Mapping[str, str], columns_of: Callable[[str], list[str]],
+                       ended: Callable[[str], tuple[str, str] | None]) -> str:
     def rows_of(table: exp.Table) -> exp.Expr:
         return sqlglot.parse_one(replaced[table.name], read="databricks")
 
-    tree = blocks.with_rows(query.tree, rows_of, columns_of)
+    tree = blocks.with_rows(query.tree, rows_of, columns_of, ended)
     if isinstance(tree, exp.Select) and not any(isinstance(item, exp.Star) or isinstance(item.this, exp.Star)
                                                 for item in tree.selects):
         tree.set("expressions", [item if item.alias or isinstance(item, exp.Column) else
@@ -370,12 +381,13 @@ def _nested_spark_text(query: Plain, replaced: Mapping[str, str], columns_of: Ca
 
 
 def spark_text(query: Plain, replaced: Mapping[str, str], extra: list[str],
-               columns_of: Callable[[str], list[str]] = lambda name: []) -> str:
+               columns_of: Callable[[str], list[str]] = lambda name: [],
+               ended: Callable[[str], tuple[str, str] | None] = lambda name: None) -> str:
     """The user's own statement for Spark SQL: each FROM entry becomes the subquery `replaced[alias]`, `extra`
     conditions join WHERE.
     """
-    if blocks.is_nested(query.tree):
-        return _nested_spark_text(query, replaced, columns_of)
+    if _is_nested(query.tree, [source.window for source in query.sources if source.window]):
+        return _nested_spark_text(query, replaced, columns_of, ended)
     tree = query.tree.copy()
     entries = [tree.args.get("from_") or tree.args["from"], *(tree.args.get("joins") or [])]
     for entry, source in zip(entries, query.sources):

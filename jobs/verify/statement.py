@@ -128,7 +128,20 @@ def in_spark(query: Plain, tables: Mapping[str, Table], t: int, previous: int) -
     return spark_text(
         query, replaced,
         _instant(query, previous, lambda what, i: f"`{query.sources[i].alias}`._{what}") if query.returns_rows else [],
-        lambda name: list(tables[MARK.sub(r"\2", name)].columns))
+        lambda name: list(tables[MARK.sub(r"\2", name)].columns), lambda name: _ended(query, tables, name, t))
+
+
+def _ended(query: Plain, tables: Mapping[str, Table], name: str, t: int) -> tuple[str, str] | None:
+    """Of an entry of FROM with sessions: how Spark groups by them, and which of them have ended by t and had not at the
+    due boundary before; of one that the text groups itself only the second.
+    """
+    source = next((source for source in query.sources if source.alias == name), None)
+    if source is None or source.window is None or source.window[0] not in ("session", "landmark"):
+        return None
+    call = f"session_window(`{tables[source.name].event_time}`, '{source.window[1]} microseconds')"
+    between = (f"session_window.end > timestamp_micros({t - query.every}) AND session_window.end <= "
+               f"timestamp_micros({t})")
+    return call if source.window[0] == "session" else "", between
 
 
 def _spark_source(source: Source, rows: bool, table: Table, t: int) -> str:

@@ -16,6 +16,7 @@ from optimizer.expression.expr import Column, Expr, SubqueryRef, walk
 from optimizer.expression.types import Type
 from optimizer.query.aggregate import Aggregate
 
+BOUNDARY = 98    # the boundary itself, as an item of one row: `t`, and `previous`, the one before at which it is due
 ANSWER = 99      # the number of an answer's rows among entries of FROM, and among inputs
 JOINS = ("inner", "left", "right", "full", "semi", "anti")
 SET_OPERATIONS = ("union", "intersect", "except")

@@ -291,6 +291,8 @@ def resolve(name: str, qualifier: str | None, scope: Scope) -> Expr:
     """The column a name means; upper and lower case do not matter, as in Spark."""
     if qualifier is None and name.lower() in scope.aliases:
         return scope.aliases[name.lower()]
+    if qualifier is not None and qualifier.lower() == "session_window":
+        return _of_session(name, scope)
     if scope.around is not None and not _is_known(name, qualifier, scope):
         column = resolve(name, qualifier, scope.around)
         scope.correlations.update(dict.fromkeys(columns(column)))
@@ -304,6 +306,16 @@ def resolve(name: str, qualifier: str | None, scope: Scope) -> Expr:
         places = " or ".join(f"{scope.alias(column.input)}.{column.name}" for column in same_name)
         raise ForebayError("ambiguous-column", f"column {name} is ambiguous", hint=f"write {places}")
     return same_name[0] if same_name else _unknown(name, qualifier, chosen)
+
+
+def _of_session(name: str, scope: Scope) -> Expr:
+    """`session_window.start` and `session_window.end`, where rows are grouped by sessions."""
+    column = f"~{name.lower()}"
+    for place, declared in enumerate(scope.inputs):
+        if (column, TIMESTAMP) in declared.columns:
+            return Column(scope.number(place), column, TIMESTAMP)
+    raise ForebayError("unknown-column", f"session_window.{name} is not known here",
+                       hint="session_window.start and session_window.end are, over [WINDOW SESSION 30 MINUTES BY user]")
 
 
 def _is_known(name: str, qualifier: str | None, scope: Scope) -> bool:

@@ -66,7 +66,7 @@ def parse(text: str, catalog: Catalog) -> Query:
 def _parsed(text: str, catalog: Catalog) -> Query:
     source = lift(read(text))
     select = tree(source)
-    if not isinstance(select, exp.Select) or is_nested(select):
+    if not isinstance(select, exp.Select) or is_nested(select, source):
         return _of_blocks(select, source, catalog)
     _check_clauses(select, source)
     from_clause = read_from(select, source, catalog)

@@ -93,6 +93,7 @@ def test_a_task_s_page_leads_to_the_data_docs_and_to_mlflow(tmp_path: Path) -> N
     pipeline(tmp_path / "pipelines" / "a", "a")
     found = parsed(tmp_path, tmp_path / "pipelines", FOREBAY_PAGES="http://127.0.0.1:8090/")["dags"]
     there = {
+        "Pipeline": "http://127.0.0.1:8090/a/",
         "Data docs": "http://127.0.0.1:8090/a/docs/index.html",
         "Costs in MLflow": "http://127.0.0.1:8090/a/mlflow"
     }

@@ -7,7 +7,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from forebay import pictures, plot
+from forebay import pictures
+from jobs.results import series
 from optimizer.errors import ForebayError
 from tests.forebay.conftest import Cli
 
@@ -20,19 +21,19 @@ def answer(**columns: list[object]) -> pa.Table:
 
 
 def test_a_line_for_each_group_and_a_panel_for_each_figure() -> None:
-    drawn = plot.plotted(answer(page=["a"] * 3 + ["b"] * 3, n=[1, 2, 3, 4, None, 6], x=[0.5] * 6), ["page"])
+    drawn = series.plotted(answer(page=["a"] * 3 + ["b"] * 3, n=[1, 2, 3, 4, None, 6], x=[0.5] * 6), ["page"])
     assert list(drawn.series) == ["n", "x"] and drawn.omitted == 0
     assert drawn.series["n"] == {"a": list(zip(AT, [1.0, 2.0, 3.0])), "b": [(AT[0], 4.0), (AT[2], 6.0)]}
 
 
 def test_the_groups_with_the_largest_last_values_are_drawn() -> None:
     pages = [f"p{k}" for k in range(20) for _ in range(3)]
-    drawn = plot.plotted(answer(page=pages, n=[k for k in range(20) for _ in range(3)]), ["page"])
+    drawn = series.plotted(answer(page=pages, n=[k for k in range(20) for _ in range(3)]), ["page"])
     assert set(drawn.series["n"]) == {f"p{k}" for k in range(12, 20)} and drawn.omitted == 12
 
 
 def test_without_figures_rows_are_counted() -> None:
-    assert plot.plotted(answer(page=["a"] * 6).select(["boundary"]), []).series == {"rows": {"": [
+    assert series.plotted(answer(page=["a"] * 6).select(["boundary"]), []).series == {"rows": {"": [
         (time, 2.0) for time in AT]}}
 
 

@@ -4,11 +4,13 @@ there yet.
 from __future__ import annotations
 
 import json
+import re
 import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime, timedelta, timezone
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -18,7 +20,10 @@ import pytest
 
 from infra import pages
 from jobs.pipeline.folders import SETTING
+from jobs.reports import line_picture
 from jobs.reports.tracking_pages import CHARTS
+from jobs.results.series import PlottedAnswer
+from tests.jobs.pipelines import pipeline
 
 YML = "name: {name}\nbatch: 10 seconds\nstreams:\n  views: {{columns: {{ts: timestamp}}, event_time: ts}}\n"
 
@@ -85,7 +90,8 @@ class Tracking(BaseHTTPRequestHandler):
 def test_all_pipelines_are_listed_with_what_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(pages.AIRFLOW, "http://127.0.0.1:8080")
     status, said = pages.page("/")
-    assert status == HTTPStatus.OK and said.count("<tr>") == 4
+    assert status == HTTPStatus.OK and said.count("<tr>") == 4 and '<a href="/shop/">shop</a>' in said
+    assert "http://127.0.0.1:8080/dags/forebay__shop" in said
     assert said.count("<td>waiting</td>") == 2 and '<strong class="bad">broken</strong>' in said
     assert "/shop/docs/index.html" in said and "/bare/docs" not in said and "no data docs yet" in said
     assert "http://127.0.0.1:8080/dags/forebay__shop__queries" in said and "did you mean &#x27;batch&#x27;" in said
@@ -127,3 +133,44 @@ def test_foreign_names_of_this_machine_are_refused() -> None:
         with pytest.raises(urllib.error.HTTPError) as refused:
             urllib.request.urlopen(urllib.request.Request(server, headers={"Host": "evil.example"}))
         assert refused.value.code == HTTPStatus.FORBIDDEN
+
+
+CANARY = "canary7261"
+
+
+@pytest.mark.slow
+def test_the_page_of_a_pipeline_has_all_that_its_reader_looks_for(tmp_path: Path) -> None:
+    columns = "{ts: timestamp, who: {type: string, sensitive: true}, x: bigint}"
+    sql = {"n": "SELECT COUNT(*) AS n, SUM(v.x) AS total FROM views AS v [WINDOW 1 MINUTE]",
+           "by_who": "SELECT v.who, COUNT(*) AS n FROM views AS v [WINDOW 1 MINUTE] GROUP BY v.who"}
+    pipe = pipeline(tmp_path / "life", columns=columns, queries=sql)
+    (tmp_path / "life" / "forebay.yml").write_text(
+        (tmp_path / "life" / "forebay.yml").read_text().replace("name: test", "name: life"))
+    (tmp_path / "a.csv").write_text(f"ts,who,x\n2026-01-01T00:00:01Z,{CANARY},1\n2026-01-01T00:00:25Z,{CANARY},two\n"
+                                    f"2026-01-01T00:00:26Z,b,3\n")
+    pipe.ingest("views", str(tmp_path / "a.csv"))
+    pipe.run(flush=True)
+    pipe.create("none", "SELECT COUNT(*) AS n FROM views AS v [WINDOW 1 MINUTE]")
+    status, said = pages.page("/life/")
+    assert status == HTTPStatus.OK and "WAITING" in said and "2026-01-01T00:00:26Z" in said
+    assert "1 bad type: column x" in said and "<svg" in said and "2026-01-01T00:00:30Z" in said
+    for reader in ("DuckDB", "Spark", "pandas", "Polars", "BI"):
+        assert f"<dt>{reader}</dt>" in said
+    assert f"delta_scan(&#x27;{tmp_path}/life/warehouse/results/n&#x27;)" in said
+    assert CANARY not in said and "Values of who are sensitive" in said
+    assert "no boundary of it is public yet" in said
+    assert not re.search(r"https?:|<script|<link|src=", said)
+    assert "life cannot be read" not in said and pages.page("/life")[0] == HTTPStatus.OK
+
+
+def test_a_picture_has_round_times_and_a_colour_a_group() -> None:
+    start = datetime(2026, 1, 1, 23, 30, tzinfo=timezone.utc)
+    points = [(start + timedelta(minutes=10 * n), float(n)) for n in range(7)]
+    both = PlottedAnswer({"n": {"a": points, "<b>": points[2:]}, "x": {"<b>": points}}, omitted=3)
+    drawn = line_picture.svg(both)
+    first, second = line_picture.COLOURS[:2]
+    assert drawn.count("<polyline") == 3      # a line, a circle for each point and a square of the legend
+    assert (drawn.count(first), drawn.count(second)) == (1 + 7 + 1, 2 + 5 + 7 + 1)
+    assert "01-01 23:30" in drawn and ">01-02 00:00<" in drawn and "and 3 more groups" in drawn
+    assert line_picture.svg(PlottedAnswer({"n": {}})) == ""
+    assert "<polyline" in line_picture.svg(PlottedAnswer({"n": {"": points[:1] + [(points[1][0], float("nan"))]}}))

@@ -23,7 +23,7 @@ class AnswerOfBlocks(AnswerOperator):
 
     def step(self, ctx: Lowering, run: Run, boundary: Boundary) -> Step:
         members = {each.input: each.members(ctx, run, boundary) for each in self.join.inputs}
-        return Step(boundary.at, (), answer(ctx, boundary.at, statement(ctx, members)))
+        return Step(boundary.at, (), answer(ctx, boundary.at, statement(ctx, members, boundary.at)))
 
     def own_work(self, expected: Expected) -> Work:
         """Every row is joined or grouped about once for each SELECT; what they give is not estimated."""

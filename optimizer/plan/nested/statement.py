@@ -11,13 +11,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from optimizer.expression import dialect as d
 from optimizer.expression.decimals import quotient
-from optimizer.expression.expr import AggregateRef, Column, Expr, GroupRef, OverRef, SubqueryRef, walk
-from optimizer.expression.scalar import fails, safe
+from optimizer.expression.expr import AggregateRef, Column, Expr, GroupRef, Literal, OverRef, SubqueryRef, walk
+from optimizer.expression.scalar import fails, literal, safe
 from optimizer.expression.types import decimal
 from optimizer.plan.lowering import Lowering
 from optimizer.plan.operators.join import whole_value
 from optimizer.query.blocks import (
     ANSWER,
+    BOUNDARY,
     Block,
     Item,
     JoinedItem,
@@ -40,13 +41,14 @@ JOIN_WORDS = {"inner": "JOIN", "left": "LEFT JOIN", "right": "RIGHT JOIN", "full
 SPARK_JOIN_WORDS = {**JOIN_WORDS, "semi": "LEFT SEMI JOIN", "anti": "LEFT ANTI JOIN"}
 
 
-def statement(ctx: Lowering, members: Mapping[int, str]) -> str:
+def statement(ctx: Lowering, members: Mapping[int, str], boundary: int) -> str:
     """The rows of the query's blocks, as partials of their own: groups, each row with a number as the last, and how
-    many rows fail. `members` are what the inputs' windows hold, as items of FROM.
+    many rows fail. `members` are what the inputs' windows hold at the boundary, as items of FROM.
     """
     rows = ctx.shape.query.blocks
     assert rows is not None
-    written = _Written(ctx.shape, ctx.dialect, members, frozenset(columns_within(rows)))
+    times = {"t": boundary, "previous": boundary - ctx.shape.query.every}
+    written = _Written(ctx.shape, ctx.dialect, members, frozenset(columns_within(rows)), times)
     answer, count = written.rowset(rows), len(rows.columns)
     failing = "CAST(0 AS BIGINT)"
     if written.doubts:
@@ -67,7 +69,8 @@ def above(query: Query, answer: str, boundary: int, dialect: str) -> str:
     an item of FROM. Raises where a row fails.
     """
     assert query.above is not None
-    written = _Written(None, dialect, {ANSWER: answer}, frozenset(columns_within(query.above)))
+    times = {"t": boundary, "previous": boundary - query.every}
+    written = _Written(None, dialect, {ANSWER: answer}, frozenset(columns_within(query.above)), times)
     rows = written.rowset(query.above)
     names = [d.identifier(name, dialect) for name, _ in query.columns]
     columns = ", ".join(f"o{n} AS {name}" for n, name in enumerate(names))
@@ -90,8 +93,9 @@ def _with(written: _Written, sql: str) -> str:
 class _Written:
     """One statement while it is written: what stands in front of it, and where to look for rows that fail."""
 
-    def __init__(self, shape: Shape | None, dialect: str, members: Mapping[int, str], read: frozenset[Column]) -> None:
-        self.shape, self.dialect, self.members, self.read = shape, dialect, members, read
+    def __init__(self, shape: Shape | None, dialect: str, members: Mapping[int, str], read: frozenset[Column],
+                 times: Mapping[str, int]) -> None:
+        self.shape, self.dialect, self.members, self.read, self.times = shape, dialect, members, read, times
         self.ctes: list[str] = []
         self.doubts: list[str] = []
         self.named: dict[int, str] = {}
@@ -264,6 +268,8 @@ class _Written:
         subqueries: dict[int, str] = {}
 
         def name(leaf: Expr) -> str:
+            if isinstance(leaf, Column) and leaf.input == BOUNDARY:
+                return literal(Literal(self.times[leaf.name], leaf.type), self.dialect)
             if isinstance(leaf, Column):
                 return self._column(leaf)
             if isinstance(leaf, (GroupRef, AggregateRef, OverRef)):

@@ -14,9 +14,10 @@ from optimizer.expression.expr import Call, Column, Expr, GroupRef, Literal, Sub
 from optimizer.expression.functions.arithmetic import grouped
 from optimizer.expression.functions.table import OPERATORS
 from optimizer.expression.scalar import can_fail
-from optimizer.expression.types import BOOLEAN, INT, STRING
+from optimizer.expression.types import BOOLEAN, INT, STRING, TIMESTAMP
 from optimizer.query.aggregate import Aggregate
 from optimizer.query.blocks import (
+    BOUNDARY,
     Block,
     Item,
     JoinedItem,
@@ -29,6 +30,7 @@ from optimizer.query.blocks import (
     expressions,
 )
 from optimizer.query.model import Input
+from optimizer.query.sessions import END, START, of_sessions
 from optimizer.query.simplify import conjunctive_terms
 from optimizer.sql.expressions import Scope, convert, resolve
 from optimizer.sql.nested import overs
@@ -36,6 +38,7 @@ from optimizer.sql.nested.subqueries import check_correlated, check_products, ch
 from optimizer.sql.select import SelectItem, grouping, having_of, named_outputs, over_groups, select_item, select_items
 from optimizer.sql.text import Source
 from optimizer.sql.tree import extras
+from optimizer.sql.windows import length
 
 KINDS = {"": "inner", "INNER": "inner", "CROSS": "inner", "LEFT": "left", "LEFT OUTER": "left", "RIGHT": "right",
          "RIGHT OUTER": "right", "FULL": "full", "FULL OUTER": "full", "OUTER": "full", "LEFT SEMI": "semi",
@@ -54,18 +57,33 @@ class Names:
         return Names({**self.by_name, name.lower(): named})
 
 
+@dataclass(frozen=True)
+class Session:
+    """Of an item whose rows are grouped by sessions: the longest pause within one, in microseconds, and the columns BY
+    which they are told apart, None where GROUP BY says it.
+    """
+
+    gap: int
+    by: tuple[str, ...] | None
+    event_time: str = ""
+
+
 class Rowsets(Protocol):
     """Who reads the whole text: SELECTs wherever they stand, entries of FROM, what is numbered through all of it."""
 
     source: Source
     numbers: Iterator[int]
     shown: dict[int, list[tuple[str, str]]]
+    sessions: dict[int, Session]
 
     def rowset(self, node: exp.Expr, around: Scope | None, names: Names) -> Rowset:
         """A SELECT, or several that are put together."""
 
     def item(self, node: exp.Expr, names: Names) -> Item:
         """An entry of FROM."""
+
+    def session_item(self, node: exp.Expr, gap: int) -> Item:
+        """An entry of FROM whose rows session_window groups."""
 
     def distinct(self, rows: Rowset) -> Block:
         """Each row once."""
@@ -109,7 +127,9 @@ class BlockReader:
         if where is not None:
             self.where += self._conjuncts(where.this, self.base.at("WHERE"))
         items = [item for node in self.node.expressions for item in select_items(node, self.base, self.aggregates)]
+        session = self._session()
         groups = grouping(self.node.args.get("group"), items, self.base)
+        groups += self._groups_of_session(session, groups)
         having = having_of(self.node.args.get("having"), items, groups, self.base, self.aggregates)
         qualify = self._qualify(items)
         orderings = [self._ordering(each, items) for each in orderings_of(self.node)]
@@ -123,6 +143,9 @@ class BlockReader:
             pair for item, name in zip(items, names)
             for pair in ((name.lower(), name), *(() if item.starred else ((item.node.sql().lower(), name),)))]
         self._check(block)
+        if session is not None:
+            numbers = self.reader.numbers
+            block = of_sessions(block, session.event_time, session.gap, (next(numbers), next(numbers), next(numbers)))
         if not self.node.args.get("distinct"):
             return block
         return self._distinct(block)
@@ -170,6 +193,35 @@ class BlockReader:
         return tuple(Ordering(Column(joined.item.number, name, kind))
                      for joined in self.joined if joined.is_shown for name, kind in joined.item.columns)
 
+    def _session(self) -> Session | None:
+        """Of the one item, if its rows are grouped by sessions."""
+        sessions = [self.reader.sessions[joined.item.number] for joined in self.joined
+                    if joined.item.number in self.reader.sessions]
+        if not sessions:
+            return None
+        if len(self.joined) > 1:
+            raise self.reader.refusal("not-supported", "sessions are of one stream: nothing is joined with them",
+                                      self.node, "group them in a derived table, and join that")
+        return sessions[0]
+
+    def _groups_of_session(self, session: Session | None, groups: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        """When it began and ended; what it is by is grouped by already."""
+        if session is None:
+            return ()
+        if session.by is not None:
+            by = {resolve(name.strip("`"), None, self.base) for name in session.by}
+            if by != set(groups):
+                raise self.reader.refusal(
+                    "wrong-group", "a query over sessions is grouped by the columns BY which they are told apart: "
+                                   f"{', '.join(session.by) or 'none'}", self.node,
+                    f"write GROUP BY {', '.join(session.by)}" if session.by else "leave GROUP BY out, or write BY")
+        elif resolve(self.session_time.name, self.session_time.table or None, self.base) != Column(
+                self.joined[0].item.number, session.event_time, TIMESTAMP):
+            raise self.reader.refusal("wrong-arguments", f"session_window takes the event time, {session.event_time}",
+                                      self.node)
+        number = self.joined[0].item.number
+        return Column(number, START, TIMESTAMP), Column(number, END, TIMESTAMP)
+
     def _distinct(self, block: Block) -> Rowset:
         """SELECT DISTINCT: its rows grouped, then ordered by what they show."""
         if self.node.args["distinct"].args.get("on"):
@@ -191,7 +243,9 @@ class BlockReader:
 
     def _from(self, around: Scope | None) -> tuple[tuple[JoinedItem, ...], Scope]:
         joins = self.node.args.get("joins") or []
-        joined = [JoinedItem(self.reader.item(self.node.args["from_"].this, self.names))]
+        first, gap = self.node.args["from_"].this, self._gap()
+        joined = [JoinedItem(self.reader.item(first, self.names) if gap is None else
+                             self.reader.session_item(first, gap))]
         merged: frozenset[tuple[int, str]] = frozenset()
         has_comma, kinds = False, [self._kind(join) for join in joins]
         for place, (join, kind) in enumerate(zip(joins, kinds)):
@@ -214,6 +268,22 @@ class BlockReader:
             joined.append(JoinedItem(item, kind, tuple(on)))
         return tuple(joined), self._scope([each for each in joined if each.is_shown], around, merged)
 
+    def _gap(self) -> int | None:
+        """The pause that session_window(ts, '30 minutes') in GROUP BY allows; the call then leaves the list."""
+        call = session_call(self.node)
+        if call is None:
+            return None
+        words = call.expressions[1].name.split() if len(call.expressions) == 2 else []
+        if len(words) != 2 or not isinstance(call.expressions[0], exp.Column):
+            raise self.reader.refusal("wrong-arguments", "session_window takes the event time and a constant length",
+                                      call, "session_window(ts, '30 minutes')")
+        clause = self.node.args["group"]
+        clause.set("expressions", [each for each in clause.expressions if each is not call])
+        self.session_time = call.expressions[0]
+        if not clause.expressions:
+            self.node.set("group", None)
+        return length(words[0], words[1])
+
     def _kind(self, join: exp.Expr) -> str:
         kind = kind_of_join(join)
         if more := extras(join, ("this", "on", "using", "method", "side", "kind")):
@@ -230,7 +300,9 @@ class BlockReader:
                                       "give each an alias")
 
     def _scope(self, joined: Sequence[JoinedItem], around: Scope | None, merged: frozenset[tuple[int, str]]) -> Scope:
-        declared = tuple(Input(each.item.alias, "", None, None, each.item.columns) for each in joined)
+        hidden = ((START, TIMESTAMP), (END, TIMESTAMP))
+        declared = tuple(Input(each.item.alias, "", None, None, (
+            *each.item.columns, *(hidden if each.item.number in self.reader.sessions else ()))) for each in joined)
         return Scope(self.reader.source, declared, merged, numbers=tuple(each.item.number for each in joined),
                      around=around, nested=self)
 
@@ -262,7 +334,7 @@ class BlockReader:
         if kind == "exists" and isinstance(rows, Block) and rows.is_plain:
             rows = replace(rows, outputs=(("one", Literal(1, INT)),))
         own = numbers_within(rows)
-        outer = {column for column in columns_within(rows) if column.input not in own}
+        outer = {column for column in columns_within(rows) if column.input not in own | {BOUNDARY}}
         if outer:
             check_correlated(rows, own, kind)
         if kind == "list":
@@ -348,3 +420,10 @@ def kind_of_join(join: exp.Expr) -> str:
 def orderings_of(node: exp.Expr) -> list[exp.Expr]:
     clause = node.args.get("order")
     return list(clause.expressions) if clause is not None else []
+
+
+def session_call(select: exp.Expr) -> exp.Anonymous | None:
+    """session_window(…) in GROUP BY."""
+    group = select.args.get("group")
+    return next((node for node in group.expressions if isinstance(node, exp.Anonymous)
+                 and node.name.upper() == "SESSION_WINDOW"), None) if group is not None else None

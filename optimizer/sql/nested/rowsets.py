@@ -3,6 +3,7 @@ from the parser's tree to blocks (optimizer.query.blocks).
 """
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
@@ -27,12 +28,14 @@ from optimizer.query.blocks import (
 )
 from optimizer.query.model import Catalog, Input, Printed
 from optimizer.sql.expressions import Scope, convert
-from optimizer.sql.nested.block import BlockReader, Names, kind_of_join, orderings_of
+from optimizer.sql.nested.block import BlockReader, Names, Session, kind_of_join, orderings_of, session_call
 from optimizer.sql.sources import FromEntry, declared_input, entry_of, owners
 from optimizer.sql.text import Lifted, Source
 from optimizer.sql.tree import described, extras, offset
+from optimizer.sql.windows import length
 
 SET_OPERATIONS: dict[type, str] = {exp.Union: "union", exp.Intersect: "intersect", exp.Except: "except"}
+SESSION = re.compile(r"\s*SESSION\s+(\S+)\s+(\w+)(?:\s+BY\s+(.+?))?\s*", re.IGNORECASE)
 MOST_BLOCKS = 64      # SELECTs in one query, as written
 MOST_READ = 256       # those that WITH names counted wherever they are read
 FIRST_ITEM = 100      # entries of FROM are numbered from here: no input of a query has such a number
@@ -47,11 +50,13 @@ class Question:
     order: tuple[Printed, ...]
 
 
-def is_nested(tree: exp.Expr) -> bool:
+def is_nested(tree: exp.Expr, source: Source) -> bool:
     """Whether a text is more than SELECT … FROM streams WHERE … GROUP BY … HAVING …"""
     if not isinstance(tree, exp.Select):
         return True
     if any(tree.args.get(part) for part in ("with_", "distinct", "order", "limit", "offset", "qualify")):
+        return True
+    if session_call(tree) is not None or any(SESSION.fullmatch(window.content) for window in source.windows):
         return True
     if any(isinstance(node, (exp.Select, exp.Exists, exp.Window)) for node in tree.walk() if node is not tree):
         return True
@@ -86,6 +91,7 @@ class TextReader:
         self.inputs: list[Input] = []
         self.numbers: Iterator[int] = count(FIRST_ITEM)
         self.names, self.blocks = count(), 0
+        self.sessions: dict[int, Session] = {}      # by item
         self.sizes: dict[int, int] = {}      # of what WITH names
         # by SELECT: how what it shows may be written in ORDER BY, and its name
         self.shown: dict[int, list[tuple[str, str]]] = {}
@@ -260,6 +266,10 @@ class TextReader:
             rows = self.renamed(self.rowset(node, None, names), node.args.get("alias"))
             return Item(next(self.numbers), rows, node.alias)
         entry, window = self.entries[entry_of(node, self.source).start]
+        session = SESSION.fullmatch(window.content) if window is not None else None
+        if session is not None and window is not None:
+            by = tuple(name.strip() for name in (session[3] or "").split(",") if name.strip())
+            return self._of_sessions(entry, window, Session(length(session[1], session[2]), by))
         named = names.by_name.get(entry.name.lower())
         if named is not None:
             if window is not None:
@@ -268,6 +278,21 @@ class TextReader:
             return Item(next(self.numbers), named, entry.alias)
         declared = declared_input(entry, window, self.source, self.catalog)
         return Item(next(self.numbers), RowsOfInput(self._place(declared), declared.columns), entry.alias)
+
+    def session_item(self, node: exp.Expr, gap: int) -> Item:
+        """A stream without a window, under GROUP BY …, session_window(…)."""
+        entry, window = self.entries[entry_of(node, self.source).start]
+        if window is not None:
+            raise self.refusal("bad-window", f"{entry.name} has a window, and session_window gives it sessions", node,
+                               "use one of the two")
+        return self._of_sessions(entry, Lifted(entry.start, entry.start, ""), Session(gap, None))
+
+    def _of_sessions(self, entry: FromEntry, window: Lifted, session: Session) -> Item:
+        """All rows counted, which are grouped later."""
+        declared = declared_input(entry, replace(window, content=" UNTIL NOW "), self.source, self.catalog)
+        item = Item(next(self.numbers), RowsOfInput(self._place(declared), declared.columns), entry.alias)
+        self.sessions[item.number] = replace(session, event_time=declared.event_time or "")
+        return item
 
     def _place(self, declared: Input) -> int:
         """The same stream with the same window is one input."""

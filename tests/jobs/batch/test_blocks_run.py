@@ -56,6 +56,18 @@ def test_a_match_that_comes_or_leaves_changes_who_has_none(tmp_path: Path) -> No
                                            30: [(1, 2, None)], 40: [(1, 1, None), (2, 2, 3)]}
 
 
+def test_a_session_is_published_when_it_has_ended(tmp_path: Path) -> None:
+    pipe = pipeline(tmp_path, queries={"visits": """SELECT k, COUNT(*) AS n, SUM(x) AS s FROM views [WINDOW SESSION
+        12 SECONDS BY k] GROUP BY k"""})
+    rows(pipe, [1, 5, 17, 4, 30, 45], k=[1, 1, 1, 2, 1, 3], x=[1, 2, 4, 8, 16, 32])
+    pipe.run(flush=True)
+    # 1: from 1 to 17 (a pause of exactly 12 seconds is within it), ended at 29, and at 30; 2: 4, ended at 16.
+    assert answers(pipe, "visits") == {20: [(2, 1, 8)], 30: [(1, 3, 7)], 50: [(1, 1, 16)]}
+    rows(pipe, [70], k=9)
+    pipe.run(flush=True)
+    assert answers(pipe, "visits")[60] == [(3, 1, 32)]
+
+
 @pytest.mark.parametrize("text", [
     "SELECT k, 10 / n AS q FROM (SELECT k, SUM(x) AS n FROM views [WINDOW 20 SECONDS] GROUP BY k) AS t",
     "SELECT v.k, MAX(10 / v.x) AS q FROM views v [WINDOW 20 SECONDS] LEFT JOIN buys b [WINDOW 20 SECONDS] ON v.k = b.k "

@@ -96,7 +96,25 @@ def test_a_text_says_how_its_answer_is_printed() -> None:
     assert normal(read(f"SELECT k FROM {A} ORDER BY k")) == normal(read(f"SELECT k FROM {A}"))
 
 
+@pytest.mark.parametrize("text", [
+    "SELECT k, COUNT(*) AS n, session_window.end AS upto FROM a [WINDOW SESSION 30 MINUTES BY k] GROUP BY k",
+    "SELECT k, COUNT(*) AS n, session_window.end AS upto FROM a GROUP BY session_window(ts, '30 minutes'), k",
+])
+def test_sessions_have_two_forms(text: str) -> None:
+    query = read(text)
+    assert query.blocks is not None and [i.window.kind for i in query.inputs if i.window] == ["landmark"]
+    assert query.columns == (("k", BIGINT), ("n", BIGINT), ("upto", TIMESTAMP))
+
+
 @pytest.mark.parametrize("text, code, place", [
+    ("SELECT x, COUNT(*) FROM a [WINDOW SESSION 30 MINUTES BY k] GROUP BY x", "wrong-group", None),
+    ("SELECT COUNT(*) FROM a [WINDOW SESSION 30 MINUTES BY zz] GROUP BY k", "unknown-column", None),
+    (f"SELECT a.k, COUNT(*) FROM a [WINDOW SESSION 30 MINUTES BY k] JOIN {B} ON a.k = b.k GROUP BY a.k",
+     "not-supported", None),
+    ("SELECT k, COUNT(*) FROM a GROUP BY k, session_window(x, '30 minutes')", "wrong-arguments", None),
+    ("SELECT k, COUNT(*) FROM a GROUP BY k, session_window(ts, '1 month')", "bad-length", None),
+    (f"SELECT k, COUNT(*) FROM {A} GROUP BY k, session_window(ts, '30 minutes')", "bad-window", None),
+    (f"SELECT k, MAX(session_window.start) AS m FROM {A} GROUP BY k", "unknown-column", 15),
     (f"SELECT a.k FROM {A} LEFT JOIN {B} ON a.k = b.k", "not-supported", None),
     (f"SELECT k FROM {A} WHERE EXISTS (SELECT 1 FROM {B} WHERE b.k = a.k)", "not-supported", None),
     (f"SELECT k FROM {A} UNION ALL SELECT k FROM {B}", "not-supported", None),
