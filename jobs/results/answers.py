@@ -237,11 +237,18 @@ def _differences(pipe: OpenPipeline, query_state: QueryState, boundaries: list[i
         is_at_t = pc.equal(published_rows["boundary"], pa.scalar(instant(t), stamp_type))
         answer, recomputed = published_rows.filter(is_at_t).drop_columns(["boundary"]), expected.get(t)
         if isinstance(recomputed, pa.Table):
-            messages = oracle.compare(recomputed, answer)
+            messages = oracle.compare(_called(recomputed, [name for name, _ in query.columns]), answer)
         else:
             messages = [f"recomputation fails there: {recomputed}"]
         differences += [{"boundary": t, "difference": message} for message in messages]
     return differences
+
+
+def _called(recomputed: pa.Table, names: list[str]) -> pa.Table:
+    """The columns by the names they are published under: what has no name in the text is called otherwise there."""
+    if recomputed.num_columns < len(names):      # no window ends there
+        return recomputed
+    return recomputed.rename_columns([*names, *recomputed.column_names[len(names):]])
 
 
 def _described(pipe: OpenPipeline, sources: set[str]) -> dict[str, Table]:

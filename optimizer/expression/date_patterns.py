@@ -56,19 +56,19 @@ READABLE = "yyyy MM dd HH mm ss and S to SSSSSS, each once, and what is in quote
 @lru_cache(maxsize=1024)
 def pieces(pattern: str) -> tuple[FormPiece, ...]:
     """A pattern in runs."""
-    found: list[FormPiece] = []
+    runs: list[FormPiece] = []
     for run in re.finditer(r"'((?:[^']|'')*)'|([A-Za-z])\2*|[^A-Za-z']+|'", pattern):
         if run[0] == "'":
             raise _refused(pattern, "a quote that is not closed")
         if run[1] is not None:
-            found.append(Separator(run[1].replace("''", "'") or "'"))
+            runs.append(Separator(run[1].replace("''", "'") or "'"))
         elif run[2]:
-            found.append(LetterRun(run[2], len(run[0])))
+            runs.append(LetterRun(run[2], len(run[0])))
         elif re.search(r"[\[\]{}#]", run[0]):
             raise _refused(pattern, f"{run[0]!r}, which Java keeps for itself")
         else:
-            found.append(Separator(run[0]))
-    return tuple(found)
+            runs.append(Separator(run[0]))
+    return tuple(runs)
 
 
 def _refused(pattern: str, what: str, accepted: str = WRITABLE) -> ForebayError:

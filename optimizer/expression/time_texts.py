@@ -48,8 +48,8 @@ def moment_of(text: str) -> str:
     moment = f"make_timestamptz(epoch_us({time} - to_minutes({sign} * ({hours} * 60 + {minutes}))))"
     beyond = f"CAST('{BEYOND}' AS TIMESTAMP WITH TIME ZONE)"
     kept = f"CASE WHEN t {INSTANTS['duckdb']} THEN t ELSE {beyond} END"
-    read = (f"list_transform(list_transform([regexp_extract(x, '{MOMENT}', {_PARTS})], lambda p: {moment}), "
-            f"lambda t: {kept})[1]")
+    read = (f"list_transform(list_transform([regexp_extract(x, '{MOMENT}', {_PARTS})], lambda p: {moment}), lambda t: "
+            f"{kept})[1]")
     value = (f"CASE WHEN regexp_matches(x, '{MOMENT}') AND regexp_extract(x, '{MOMENT}', 1) <> '0000' THEN {read} "
              "WHEN x IS NOT NULL THEN CAST('CAST_INVALID_INPUT' AS TIMESTAMP WITH TIME ZONE) END")
     return f"list_transform([{text}], lambda x: {value})[1]"

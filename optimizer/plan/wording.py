@@ -4,8 +4,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from optimizer.expression.expr import AggregateRef, Column, Expr, GroupRef
+from optimizer.expression.expr import AggregateRef, Call, Column, Expr, GroupRef
 from optimizer.expression.scalar import render
+from optimizer.query.aggregate import PAIRED
 from optimizer.query.blocks import ANSWER
 from optimizer.query.model import WINDOW_NAME, Aggregate, Query
 from optimizer.query.windows import Window
@@ -35,7 +36,9 @@ def aggregate_as_written(query: Query, aggregate: Aggregate) -> str:
     """`SUM(v.ms * 2)`."""
     if aggregate.function == "count_distinct" and aggregate.argument is not None:
         return f"COUNT(DISTINCT {as_written(query, aggregate.argument)})"
-    argument = "*" if aggregate.argument is None else as_written(query, aggregate.argument)
+    several = isinstance(aggregate.argument, Call) and aggregate.function in (*PAIRED, "listagg")
+    arguments = aggregate.argument.args if several and isinstance(aggregate.argument, Call) else (aggregate.argument,)
+    argument = ", ".join("*" if a is None else as_written(query, a) for a in arguments)
     parameter = "" if aggregate.parameter is None else f", {aggregate.parameter}"
     return f"{aggregate.function.upper()}({argument}{parameter})"
 

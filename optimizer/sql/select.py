@@ -14,6 +14,7 @@ from optimizer.expression.expr import AggregateRef, Call, Column, Expr, GroupRef
 from optimizer.expression.functions.arithmetic import grouped
 from optimizer.expression.types import BOOLEAN
 from optimizer.query.model import WINDOW_NAME, Aggregate, references
+from optimizer.sql.aggregates import AGGREGATES
 from optimizer.sql.expressions import Scope, convert, named
 from optimizer.sql.text import located
 from optimizer.sql.tree import extras, offset
@@ -243,10 +244,12 @@ def _plain_name(item: SelectItem, aggregates: tuple[Aggregate, ...], number: int
     if isinstance(expr, AggregateRef):
         aggregate = aggregates[expr.index]
         argument = aggregate.argument
-        name = PLAIN_NAMES.get(aggregate.function, aggregate.function)
+        written = item.node.name.upper() if isinstance(item.node, exp.Anonymous) else ""
+        function = AGGREGATES.get(written, aggregate.function)      # COUNT_IF is a count, but not called so
+        name = PLAIN_NAMES.get(function, function)
         return f"{name}_{argument.name}" if isinstance(argument, Column) else name
     if isinstance(item.node, exp.Anonymous):
         only = [a for a in expr.args if not isinstance(a, Literal)] if isinstance(expr, Call) else []
-        name = item.node.name.lower()
+        name = item.node.name.lower().partition(" ")[0]
         return f"{name}_{only[0].name}" if len(only) == 1 and isinstance(only[0], Column) else name
     return f"column{number}"

@@ -208,10 +208,9 @@ def _whole_sql(function: str, call: Call, args: Texts) -> str:
     if call.args[0].type.integral:
         return args[0]
     top = "CAST('9223372036854775808' AS DOUBLE)"
-    return (f"CASE WHEN isnan({args[0]}) THEN CAST(0 AS BIGINT) "
-            f"WHEN {args[0]} >= {top} THEN CAST(9223372036854775807 AS BIGINT) "
-            f"WHEN {args[0]} < -{top} THEN CAST('-9223372036854775808' AS BIGINT) "
-            f"ELSE CAST({function}({args[0]}) AS BIGINT) END")
+    return (f"CASE WHEN isnan({args[0]}) THEN CAST(0 AS BIGINT) WHEN {args[0]} >= {top} THEN CAST(9223372036854775807 "
+            f"AS BIGINT) WHEN {args[0]} < -{top} THEN CAST('-9223372036854775808' AS BIGINT) ELSE "
+            f"CAST({function}({args[0]}) AS BIGINT) END")
 
 
 def _one_zero_sql(call: Call, args: Texts) -> str:

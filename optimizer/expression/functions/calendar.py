@@ -152,7 +152,7 @@ def _day_of_number(args: Args) -> Expr:
     return Call("date_from_unix_date", (coerce(args[0], INT),), DATE)
 
 
-def _made_date(args: Args) -> Expr:
+def _date_of_parts(args: Args) -> Expr:
     if any(a.type.name not in ("tinyint", "smallint", "int") for a in args):
         raise mismatch("MAKE_DATE takes ints", "cast them: CAST(… AS INT)")
     return Call("make_date", tuple(coerce(a, INT) for a in args), DATE)
@@ -213,8 +213,8 @@ _CLOCK = "(epoch_us({0}) - epoch_us(CAST(CAST({0} AS DATE) AS TIMESTAMP)))"
 
 def _months_apart(call: Call, args: Texts) -> str:
     first, second = (_CLOCK.format(name) for name in ("p.a", "p.b"))
-    days = (f"CASE WHEN CAST(p.b AS DATE) > CAST(p.a AS DATE) AND {second} < {first} THEN -1 "
-            f"WHEN CAST(p.b AS DATE) < CAST(p.a AS DATE) AND {second} > {first} THEN 1 ELSE 0 END")
+    days = (f"CASE WHEN CAST(p.b AS DATE) > CAST(p.a AS DATE) AND {second} < {first} THEN -1 WHEN CAST(p.b AS DATE) < "
+            f"CAST(p.a AS DATE) AND {second} > {first} THEN 1 ELSE 0 END")
     moved = f"list_transform([p.b + to_days({days})], lambda q: {_DAY.format('q')})[1]"
     months = f"(({moved}) - ({_DAY.format('p.a')})) // 32"
     bound = _bound(a=naive(args[0]), b=naive(args[1]))
@@ -243,8 +243,8 @@ def _months_between_sql(call: Call, args: Texts) -> str:
     value = f"(CAST({months} AS DOUBLE) + CAST({rest} AS DOUBLE) / CAST(2678400 AS DOUBLE))"
     if constant(call, 2):
         value = f"(floor({value} * CAST('1e8' AS DOUBLE) + CAST('0.5' AS DOUBLE)) / CAST('1e8' AS DOUBLE))"
-    whole = ("day(p.a) = day(p.b) OR last_day(CAST(p.a AS DATE)) = CAST(p.a AS DATE) AND "
-             "last_day(CAST(p.b AS DATE)) = CAST(p.b AS DATE)")
+    whole = ("day(p.a) = day(p.b) OR last_day(CAST(p.a AS DATE)) = CAST(p.a AS DATE) AND last_day(CAST(p.b AS DATE)) = "
+             "CAST(p.b AS DATE)")
     bound = _bound(a=naive(args[0]), b=naive(args[1]))
     return (f"list_transform({bound}, lambda p: CASE WHEN {whole} THEN CAST({months} AS DOUBLE) ELSE {value} END)[1]")
 
@@ -285,22 +285,22 @@ def _spark_day_of_number(otherwise: str, call: Call, args: Texts) -> str:
     return in_calendar(f"date_from_unix_date({args[0]})", DATES, f"CAST({otherwise} AS DATE)")
 
 
-def _spark_made_date(call: Call, args: Texts) -> str:
+def _spark_date_of_parts(call: Call, args: Texts) -> str:
     return in_calendar(f"make_date({args[0]}, {args[1]}, {args[2]})", DATES, f"CAST(raise_error('{BEYOND}') AS DATE)")
 
 
-def _try_made_date(call: Call, args: Texts) -> str:
+def _try_date_of_parts(call: Call, args: Texts) -> str:
     text = f"concat_ws('-', lpad({args[0]}, 4, '0'), {args[1]}, {args[2]})"
     return (f"CASE WHEN {args[0]} BETWEEN 1 AND 9999 AND {args[1]} BETWEEN 1 AND 12 AND {args[2]} BETWEEN 1 AND 31 "
             f"THEN try_cast({text} AS DATE) END")
 
 
-def _made_date_sql(call: Call, args: Texts) -> str:
+def _date_of_parts_sql(call: Call, args: Texts) -> str:
     year = f"CASE WHEN {args[0]} NOT BETWEEN 1 AND 9999 THEN CAST('{BEYOND}' AS INTEGER) ELSE {args[0]} END"
     return f"make_date({year}, {args[1]}, {args[2]})"
 
 
-def _made_timestamp(function: str, args: Args) -> Expr:
+def _timestamp_of_parts(function: str, args: Args) -> Expr:
     """MAKE_TIMESTAMP(year, month, day, hour, minute, second), the last with up to six digits of a fraction."""
     if any(a.type.name not in ("tinyint", "smallint", "int") for a in args[:5]):
         raise mismatch(f"{function} takes ints, and a second that is an int or a decimal", "cast them: CAST(… AS INT)")
@@ -313,28 +313,27 @@ def _made_timestamp(function: str, args: Args) -> Expr:
     return Call(function.lower().removesuffix("_ltz"), parts, TIMESTAMP)
 
 
-_VALID = ("p.mo BETWEEN 1 AND 12 AND p.d BETWEEN 1 AND 31 AND p.h BETWEEN 0 AND 23 AND p.mi BETWEEN 0 AND 59 AND "
-          "p.s BETWEEN 0 AND 60")
+_VALID = ("p.mo BETWEEN 1 AND 12 AND p.d BETWEEN 1 AND 31 AND p.h BETWEEN 0 AND 23 AND p.mi BETWEEN 0 AND 59 AND p.s "
+          "BETWEEN 0 AND 60")
 
 
-def _made_timestamp_sql(keyword: str, call: Call, args: Texts) -> str:
+def _timestamp_of_parts_sql(keyword: str, call: Call, args: Texts) -> str:
     """A 60th second is the next minute's first."""
     bound = _bound(**dict(zip(("y", "mo", "d", "h", "mi", "s"), args)))
     none = " OR ".join(f"p.{name} IS NULL" for name in ("y", "mo", "d", "h", "mi", "s"))
-    micros = ("(CAST(p.h AS BIGINT) * 3600 + p.mi * 60) * 1000000 + "
-              "CAST(CAST(p.s AS DECIMAL(18,6)) * CAST(1000000 AS DECIMAL(7,0)) AS BIGINT)")
+    micros = ("(CAST(p.h AS BIGINT) * 3600 + p.mi * 60) * 1000000 + CAST(CAST(p.s AS DECIMAL(18,6)) * CAST(1000000 AS "
+              "DECIMAL(7,0)) AS BIGINT)")
     moment = zoned(f"(CAST(make_date(p.y, p.mo, p.d) AS TIMESTAMP) + to_microseconds({micros}))")
     wrong = f"{keyword}('DATETIME_FIELD_OUT_OF_BOUNDS' AS TIMESTAMP WITH TIME ZONE)"
     beyond = f"CAST('{BEYOND}' AS TIMESTAMP WITH TIME ZONE)"
     in_month = "p.d <= day(last_day(make_date(p.y, p.mo, 1)))"
     value = (f"CASE WHEN {none} THEN NULL WHEN NOT ({_VALID}) THEN {wrong} WHEN p.y NOT BETWEEN 1 AND 9999 THEN "
-             f"{beyond} "
-             f"WHEN {in_month} THEN {moment} ELSE {wrong} END")
-    made = f"list_transform({bound}, lambda p: {value})[1]"
-    return f"list_transform([{made}], lambda t: {in_calendar('t', INSTANTS['duckdb'], beyond)})[1]"
+             f"{beyond} WHEN {in_month} THEN {moment} ELSE {wrong} END")
+    unchecked = f"list_transform({bound}, lambda p: {value})[1]"
+    return f"list_transform([{unchecked}], lambda t: {in_calendar('t', INSTANTS['duckdb'], beyond)})[1]"
 
 
-def _spark_made_timestamp(function: str, otherwise: str, call: Call, args: Texts) -> str:
+def _spark_timestamp_of_parts(function: str, otherwise: str, call: Call, args: Texts) -> str:
     return in_calendar(f"{function}({', '.join(args)})", INSTANTS["spark"], f"CAST({otherwise} AS TIMESTAMP)")
 
 
@@ -358,28 +357,24 @@ def _always(call: Call) -> bool:
 
 ROWS: tuple[Written, ...] = (
     Function(_add_months, (Name("ADD_MONTHS", 2, 2, "the date so many months later (a whole constant), on the month's "
-                                                    "last "
-                                "day where it has no such day"),),
+                                                    "last day where it has no such day"),),
              name="add_months", duckdb=_months_later, spark=_spark_months_later,
              fails=lambda call: constant(call, 1) != 0, attempt=_try_months_later),
     Written(_date_add, (Name("DATE_ADD", 2, 3, "the date so many days later (a whole constant); DATE_ADD(MONTH, 2, "
-                                               "time) "
-                             "as TIMESTAMPADD"),
+                                               "time) as TIMESTAMPADD"),
                         Name("DATEADD", 2, 3, "the same as DATE_ADD"))),
     Written(_date_diff, (Name("DATEDIFF", 2, 3, "days from the second date to the first; DATEDIFF(MONTH, from, to) as "
-                              "TIMESTAMPDIFF"),
+                                                "TIMESTAMPDIFF"),
                          Name("DATE_DIFF", 2, 3, "the same as DATEDIFF"))),
     Written(partial(_moved, "TIMESTAMPADD"), (Name("TIMESTAMPADD", 3, 3, "TIMESTAMPADD(MONTH, 2, time): the timestamp "
-                                                                         "so many "
-                                              "units later (a whole constant)"),)),
-    Written(partial(_difference, "TIMESTAMPDIFF"), (Name("TIMESTAMPDIFF", 3, 3, "TIMESTAMPDIFF(MONTH, from, to): "
-                                                                                "whole units "
-                                                    "between two times"),)),
+                                                                         "so many units later (a whole constant)"),)),
+    Written(partial(_difference, "TIMESTAMPDIFF"), (Name("TIMESTAMPDIFF", 3, 3, "TIMESTAMPDIFF(MONTH, from, to): whole "
+                                                                                "units between two times"),)),
     Function(name="months_apart", duckdb=_months_apart, spark=_spark_months_apart),
     Function(name="units_apart", duckdb=_units_apart, spark=_spark_units_apart),
     Function(_months_between, (Name("MONTHS_BETWEEN", 2, 3, "months from the second time to the first, by 31 days a "
-                                                            "month, "
-                                    "rounded to 8 digits unless the third argument is FALSE"),),
+                                                            "month, rounded to 8 digits unless the third argument is "
+                                                            "FALSE"),),
              name="months_between", duckdb=_months_between_sql, spark="months_between({0}, {1}, {2})"),
     Function(lambda args: Call("last_day", (want(args[0], "LAST_DAY", DATE, "timestamp"),), DATE),
              (Name("LAST_DAY", 1, 1, "last day of the month"),), name="last_day", duckdb="last_day({0})"),
@@ -401,22 +396,23 @@ ROWS: tuple[Written, ...] = (
              name="date_from_unix_date", duckdb=partial(_day_of_number_sql, f"'{BEYOND}'"),
              spark=partial(_spark_day_of_number, f"raise_error('{BEYOND}')"),
              attempt=partial(_spark_day_of_number, "NULL"), fails=_always),
-    Function(_made_date, (Name("MAKE_DATE", 3, 3, "date of year, month and day; fails where there is no such day"),),
-             name="make_date", duckdb=_made_date_sql, spark=_spark_made_date, attempt=_try_made_date, fails=_always),
-    Function(partial(_made_timestamp, "MAKE_TIMESTAMP"),
+    Function(_date_of_parts, (Name("MAKE_DATE", 3, 3, "date of year, month and day; fails where there is no such day"),
+                              ),
+             name="make_date", duckdb=_date_of_parts_sql, spark=_spark_date_of_parts, attempt=_try_date_of_parts,
+             fails=_always),
+    Function(partial(_timestamp_of_parts, "MAKE_TIMESTAMP"),
              (Name("MAKE_TIMESTAMP", 6, 6, "timestamp of year, month, day, hour, minute and second; fails where there "
-                                           "is no "
-                   "such time"),
+                                           "is no such time"),
               Name("MAKE_TIMESTAMP_LTZ", 6, 6, "the same as MAKE_TIMESTAMP")),
-             name="make_timestamp", duckdb=partial(_made_timestamp_sql, "CAST"), fails=_always,
-             spark=partial(_spark_made_timestamp, "make_timestamp", f"raise_error('{BEYOND}')"),
-             attempt=partial(_spark_made_timestamp, "try_make_timestamp", "NULL")),
-    Function(partial(_made_timestamp, "TRY_MAKE_TIMESTAMP"),
+             name="make_timestamp", duckdb=partial(_timestamp_of_parts_sql, "CAST"), fails=_always,
+             spark=partial(_spark_timestamp_of_parts, "make_timestamp", f"raise_error('{BEYOND}')"),
+             attempt=partial(_spark_timestamp_of_parts, "try_make_timestamp", "NULL")),
+    Function(partial(_timestamp_of_parts, "TRY_MAKE_TIMESTAMP"),
              (Name("TRY_MAKE_TIMESTAMP", 6, 6, "as MAKE_TIMESTAMP; NULL where there is no such time"),
               Name("TRY_MAKE_TIMESTAMP_LTZ", 6, 6, "the same as TRY_MAKE_TIMESTAMP")),
-             name="try_make_timestamp", duckdb=partial(_made_timestamp_sql, "TRY_CAST"), fails=_always,
-             spark=partial(_spark_made_timestamp, "try_make_timestamp", f"raise_error('{BEYOND}')"),
-             attempt=partial(_spark_made_timestamp, "try_make_timestamp", "NULL"),
+             name="try_make_timestamp", duckdb=partial(_timestamp_of_parts_sql, "TRY_CAST"), fails=_always,
+             spark=partial(_spark_timestamp_of_parts, "try_make_timestamp", f"raise_error('{BEYOND}')"),
+             attempt=partial(_spark_timestamp_of_parts, "try_make_timestamp", "NULL"),
              quiet=lambda call, args: f"try_make_timestamp({', '.join(args)}) IS NULL"),
     Function(partial(_named_part, "dayname"), (Name("DAYNAME", 1, 1, "Mon to Sun"),), name="dayname",
              duckdb=partial(_name_sql, "%a"), spark="dayname({0})"),

@@ -152,8 +152,7 @@ ROWS: tuple[Written, ...] = (
     Written(lambda args: Call("is_null", args, BOOLEAN), (Name("ISNULL", 1, 1, "as x IS NULL"),)),
     Written(_is_there, (Name("ISNOTNULL", 1, 1, "as x IS NOT NULL"),)),
     Written(_decoded, (Name("DECODE", 3, MANY, "DECODE(x, a, 1, b, 2, 0): the value after the one that x is, else the "
-                                               "last, or "
-                            "NULL"),)),
+                                               "last, or NULL"),)),
     Written(_if_there, (Name("NVL2", 3, 3, "second argument where the first is not NULL, else the third"),)),
     Written(partial(_zero, True), (Name("NULLIFZERO", 1, 1, "NULL where the number is 0"),)),
     Written(partial(_zero, False), (Name("ZEROIFNULL", 1, 1, "0 where the number is NULL"),)),

@@ -164,8 +164,8 @@ _LOG1P = ("CASE WHEN {0} = -1 THEN -" + INFINITY + " WHEN isinf({0}) OR isnan({0
 LOG1P = f"CASE WHEN x <= -1 THEN CAST(NULL AS DOUBLE) ELSE {_LOG1P.format('x')} END"
 ATANH = (f"CASE WHEN abs(x) > 1 THEN {NAN} ELSE CAST('0.5' AS DOUBLE) * (({_LOG1P.format('x')}) - "
          f"({_LOG1P.format('(-x)')})) END")
-EXPM1 = ("CASE WHEN exp(x) = 1 THEN x WHEN x < -40 THEN CAST(-1 AS DOUBLE) WHEN x > 40 THEN exp(x) "
-         "ELSE (exp(x) - CAST(1 AS DOUBLE)) * (x / ln(exp(x))) END")
+EXPM1 = ("CASE WHEN exp(x) = 1 THEN x WHEN x < -40 THEN CAST(-1 AS DOUBLE) WHEN x > 40 THEN exp(x) ELSE (exp(x) - "
+         "CAST(1 AS DOUBLE)) * (x / ln(exp(x))) END")
 LOG2 = "CASE WHEN {0} <= 0 THEN CAST(NULL AS DOUBLE) ELSE ln({0}) / ln(CAST(2 AS DOUBLE)) END"
 LOG = "CASE WHEN {0} <= 0 OR {1} <= 0 THEN CAST(NULL AS DOUBLE) ELSE ln({1}) / ln({0}) END"
 _LONGER, _SHORTER = "greatest(abs(p.x), abs(p.y))", "least(abs(p.x), abs(p.y))"
@@ -176,8 +176,8 @@ HYPOT = (f"CASE WHEN p.x IS NULL OR p.y IS NULL THEN CAST(NULL AS DOUBLE) WHEN i
 _ONE_ZERO = "CASE WHEN {0} = 0 THEN CAST(0 AS DOUBLE) ELSE {0} END"
 ATAN2 = f"atan2({_ONE_ZERO.format('{0}')}, {_ONE_ZERO.format('{1}')})"
 _TWO_52 = "CAST('4503599627370496' AS DOUBLE)"      # from here on doubles are whole; adding it rounds half to even
-RINT = (f"CASE WHEN NOT abs(x) < {_TWO_52} OR x = 0 THEN x WHEN x < 0 AND x >= -0.5 THEN CAST('-0.0' AS DOUBLE) "
-        f"WHEN x > 0 THEN (x + {_TWO_52}) - {_TWO_52} ELSE (x - {_TWO_52}) + {_TWO_52} END")
+RINT = (f"CASE WHEN NOT abs(x) < {_TWO_52} OR x = 0 THEN x WHEN x < 0 AND x >= -0.5 THEN CAST('-0.0' AS DOUBLE) WHEN x "
+        f"> 0 THEN (x + {_TWO_52}) - {_TWO_52} ELSE (x - {_TWO_52}) + {_TWO_52} END")
 
 
 def _bit_sql(call: Call, args: Texts) -> str:
@@ -238,8 +238,7 @@ def _grouped_digits_sql(call: Call, args: Texts) -> str:
     whole = "CAST(CAST(trunc(v) AS DECIMAL(38,0)) AS HUGEINT)"
     grouped = f"regexp_replace(reverse(CAST({whole} AS VARCHAR)), '([0-9][0-9][0-9])', '\\1,', 'g')"
     text = f"ltrim(reverse({grouped}), ','){places}"
-    return (f"(CASE WHEN {args[0]} < 0 THEN '-' ELSE '' END || "
-            f"list_transform([abs({value})], lambda v: {text})[1])")
+    return (f"(CASE WHEN {args[0]} < 0 THEN '-' ELSE '' END || list_transform([abs({value})], lambda v: {text})[1])")
 
 
 # Of bitmaps of 32,768 bits, as Spark's BitmapExpressionUtils has them
@@ -251,14 +250,14 @@ def _bucket_sql(call: Call, args: Texts) -> str:
     """Spark's WidthBucket.computeBucketNumber."""
     count = constant(call, 3)
     struct = f"{{'v': {args[0]}, 'a': {args[1]}, 'b': {args[2]}}}"
-    none = ("p.v IS NULL OR p.a IS NULL OR p.b IS NULL OR isnan(p.v) OR p.a = p.b OR NOT isfinite(p.a) OR "
-            "NOT isfinite(p.b)")
+    none = ("p.v IS NULL OR p.a IS NULL OR p.b IS NULL OR isnan(p.v) OR p.a = p.b OR NOT isfinite(p.a) OR NOT "
+            "isfinite(p.b)")
     number = f"CAST({count} AS DOUBLE)"
     rising = f"CAST(trunc(({number} * (p.v - p.a)) / (p.b - p.a)) AS BIGINT) + 1"
     falling = f"CAST(trunc(({number} * (p.a - p.v)) / (p.a - p.b)) AS BIGINT) + 1"
-    formula = (f"CASE WHEN {none} THEN CAST(NULL AS BIGINT) "
-               f"WHEN p.a < p.b THEN CASE WHEN p.v < p.a THEN 0 WHEN p.v >= p.b THEN {count} + 1 ELSE {rising} END "
-               f"ELSE CASE WHEN p.v > p.a THEN 0 WHEN p.v <= p.b THEN {count} + 1 ELSE {falling} END END")
+    formula = (f"CASE WHEN {none} THEN CAST(NULL AS BIGINT) WHEN p.a < p.b THEN CASE WHEN p.v < p.a THEN 0 WHEN p.v >= "
+               f"p.b THEN {count} + 1 ELSE {rising} END ELSE CASE WHEN p.v > p.a THEN 0 WHEN p.v <= p.b THEN {count} + "
+               f"1 ELSE {falling} END END")
     return f"CAST(list_transform([{struct}], lambda p: {formula})[1] AS BIGINT)"
 
 
@@ -270,7 +269,7 @@ def _row(name: str, about: str, duckdb: Template, quiet: bool = False, arguments
 
 ROWS: tuple[Written, ...] = (
     Written(partial(_constant, math.pi), (Name("PI", 0, 0, "3.14…, the ratio of a circle's circumference to its "
-                                               "diameter"),)),
+                                                           "diameter"),)),
     Written(partial(_constant, math.e), (Name("E", 0, 0, "2.71…, the base of natural logarithms"),)),
     _row("sin", "sine of an angle in radians", _finite("sin({0})")),
     _row("cos", "cosine of an angle in radians", _finite("cos({0})")),
@@ -297,7 +296,7 @@ ROWS: tuple[Written, ...] = (
     _row("log1p", "natural logarithm of 1 + x; NULL for -1 and below", _once(LOG1P), quiet=True),
     _row("expm1", "e to the power of x, less 1", _once(EXPM1)),
     Function(_logarithm, (Name("LOG", 1, 2, "natural logarithm, or the one of a base: LOG(base, x); NULL for 0 and "
-                               "below"),),
+                                            "below"),),
              name="log", duckdb=LOG, spark="log({0}, {1})", quiet="TRUE"),
     Function(_is_nan, (Name("ISNAN", 1, 1, "whether a number is NaN; FALSE for NULL"),), name="isnan",
              duckdb="coalesce(isnan({0}), FALSE)", spark="isnan({0})", order="all"),
@@ -308,7 +307,7 @@ ROWS: tuple[Written, ...] = (
     Function(partial(_text_of_whole, "bin"), (Name("BIN", 1, 1, "a whole number's bits as text"),), name="bin",
              duckdb="bin({0})"),
     Function(partial(_text_of_whole, "hex"), (Name("HEX", 1, 1, "a whole number, or the bytes of a string, in "
-                                                   "hexadecimal"),),
+                                                                "hexadecimal"),),
              name="hex", duckdb="hex({0})"),
     Function(partial(_bits, "bit_and", "&"), operators=("&",), name="bit_and", duckdb="({0} & {1})"),
     Function(partial(_bits, "bit_or", "|"), operators=("|",), name="bit_or", duckdb="({0} | {1})"),
@@ -327,12 +326,10 @@ ROWS: tuple[Written, ...] = (
              (Name("SHIFTRIGHTUNSIGNED", 2, 2, "bits moved down, filled up with 0"),),
              name="shiftrightunsigned", duckdb=_unsigned_shift_sql, spark="shiftrightunsigned({0}, {1})"),
     Function(_half_even, (Name("BROUND", 1, 2, "of decimals and whole numbers: half to the even digit, to so many "
-                                               "digits (a "
-                               "constant)"),),
+                                               "digits (a constant)"),),
              name="bround", duckdb=_half_even_sql, spark="bround({0}, {1})"),
     Function(_grouped_digits, (Name("FORMAT_NUMBER", 2, 2, "a whole number or decimal as '1,234.50', with so many "
-                                                           "places (a "
-                                    "constant)"),),
+                                                           "places (a constant)"),),
              name="format_number", duckdb=_grouped_digits_sql, spark="format_number({0}, {1})"),
     Function(partial(_whole, "bitmap_bucket_number"),
              (Name("BITMAP_BUCKET_NUMBER", 1, 1, "number of the bitmap of 32,768 bits that has a value"),),
@@ -341,6 +338,6 @@ ROWS: tuple[Written, ...] = (
              (Name("BITMAP_BIT_POSITION", 1, 1, "place of a value in its bitmap, from 0"),),
              name="bitmap_bit_position", duckdb=_BIT_POSITION, spark="bitmap_bit_position({0})"),
     Function(_bucket, (Name("WIDTH_BUCKET", 4, 4, "number of the bucket of a value among so many (a constant) between "
-                            "two bounds"),),
+                                                  "two bounds"),),
              name="width_bucket", duckdb=_bucket_sql, spark="width_bucket({0}, {1}, {2}, {3})", quiet="TRUE"),
 )

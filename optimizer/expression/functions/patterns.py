@@ -33,7 +33,7 @@ def _pattern(function: str, arg: Expr) -> RegexPattern:
     return java(str(arg.value))
 
 
-def _found(function: str, result: Type, args: Args) -> Expr:
+def _searched(function: str, result: Type, args: Args) -> Expr:
     """Whether, what, how often: of a text and a pattern."""
     pattern = _pattern(function.upper(), args[1])
     if function == "regexp_count":
@@ -150,8 +150,8 @@ def _place_sql(call: Call, args: Texts) -> str:
     def write(end: str) -> str:
         before = f"regexp_extract({args[0]}, {string(f'^((?s:.)*?)(?:{_java(call).re2}{_END[end]})')}, 1)"
         pairs = f"len(regexp_extract_all({before}, {string(_PAIRS)}))"
-        found = f"regexp_matches({args[0]}, {string(_java(call).re2 + _END[end])})"
-        place = f"CASE WHEN {found} THEN length({before}) + {pairs} + 1 WHEN ({args[0]}) IS NOT NULL THEN 0 END"
+        matches = f"regexp_matches({args[0]}, {string(_java(call).re2 + _END[end])})"
+        place = f"CASE WHEN {matches} THEN length({before}) + {pairs} + 1 WHEN ({args[0]}) IS NOT NULL THEN 0 END"
         return f"CAST({place} AS INTEGER)"
     return _by_end(call, args[0], write)
 
@@ -177,27 +177,25 @@ def _replace_sql(call: Call, args: Texts) -> str:
 
 
 ROWS: tuple[Written, ...] = (
-    Function(partial(_found, "rlike", BOOLEAN),
+    Function(partial(_searched, "rlike", BOOLEAN),
              (Name("RLIKE", 2, 2, "whether a regular expression (a constant) is found in a string; also `x RLIKE '…'`"),
               Name("REGEXP", 2, 2, "the same as RLIKE"), Name("REGEXP_LIKE", 2, 2, "the same as RLIKE")),
              operators=("RLIKE",), name="rlike", duckdb=_matches, spark="({0} RLIKE {1})"),
     Function(_extracted, (Name("REGEXP_EXTRACT", 2, 3, "what a group (a constant, default 1) of a regular expression "
-                               "first matches; '' where nothing does"),),
+                                                       "first matches; '' where nothing does"),),
              name="regexp_extract", duckdb=_extract_sql, spark="regexp_extract({0}, {1}, {2})"),
-    Function(partial(_found, "regexp_substr", STRING),
+    Function(partial(_searched, "regexp_substr", STRING),
              (Name("REGEXP_SUBSTR", 2, 2, "what a regular expression first matches; NULL where nothing does"),),
              name="regexp_substr", duckdb=_first_sql, spark="regexp_substr({0}, {1})", quiet="TRUE"),
-    Function(partial(_found, "regexp_count", INT),
+    Function(partial(_searched, "regexp_count", INT),
              (Name("REGEXP_COUNT", 2, 2, "how often a regular expression is found"),),
              name="regexp_count", duckdb=_count_sql, spark="regexp_count({0}, {1})"),
-    Function(partial(_found, "regexp_instr", INT),
-             (Name("REGEXP_INSTR", 2, 2, "position of the first match, characters beyond U+FFFF counted twice; 0 "
-                                         "where there "
-                   "is none"),),
+    Function(partial(_searched, "regexp_instr", INT),
+             (Name("REGEXP_INSTR", 2, 2, "position of the first match, characters beyond U+FFFF counted twice; 0 where "
+                                         "there is none"),),
              name="regexp_instr", duckdb=_place_sql, spark="regexp_instr({0}, {1})"),
     Function(_replaced, (Name("REGEXP_REPLACE", 3, 3, "every match of a regular expression by a constant, in which $1 "
-                                                      "is "
-                              "the first group"),),
+                                                      "is the first group"),),
              name="regexp_replace", duckdb=_replace_sql, spark="regexp_replace({0}, {1}, {2})"),
     Function(_insensitive, operators=("ILIKE",), name="ilike",
              duckdb="(spark_lower({0}) LIKE spark_lower({1}) ESCAPE '\\')", spark="({0} ILIKE {1})"),

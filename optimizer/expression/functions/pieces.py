@@ -175,24 +175,21 @@ ROWS: tuple[Written, ...] = (
              name="rpad", duckdb=_padded_sql, spark="rpad({0}, {1}, {2})"),
     Function(partial(_position, "LOCATE"),
              (Name("LOCATE", 2, 3, "position of the first string in the second, from a position on (a constant); 0 "
-                                   "where "
-                   "it is not in it"),
+                                   "where it is not in it"),
               Name("POSITION", 2, 3, "the same as LOCATE; also POSITION(part IN text)")),
              name="locate", duckdb=_position_sql, spark="locate({0}, {1}, {2})"),
     Written(_in_text, (Name("INSTR", 2, 2, "position of the second string in the first; 0 where it is not in it"),)),
     Function(_split_part, (Name("SPLIT_PART", 3, 3, "the part of a number between separators (constants); from the end "
-                                "where the number is negative"),),
+                                                    "where the number is negative"),),
              name="split_part", duckdb="split_part({0}, {1}, {2})"),
     Function(_index, (Name("SUBSTRING_INDEX", 3, 3, "what stands before the separator's so manieth place (constants); "
-                                                    "from "
-                           "the end, after it, where the count is negative"),),
+                                                    "from the end, after it, where the count is negative"),),
              name="substring_index", duckdb=_index_sql, spark="substring_index({0}, {1}, {2})"),
     Function(_translated, (Name("TRANSLATE", 3, 3, "each character of the second string by the third's at its place "
-                                "(constants)"),),
+                                                   "(constants)"),),
              name="translate", duckdb="translate({0}, {1}, {2})"),
     Function(_overlaid, (Name("OVERLAY", 3, 4, "with a part replaced by the second string, from a position on and so "
-                                               "long "
-                              "(constants)"),),
+                                               "long (constants)"),),
              name="overlay", duckdb=_overlaid_sql, spark="overlay({0}, {1}, {2}, {3})"),
     Function(_repeated, (Name("REPEAT", 2, 2, "a string so many times (a constant)"),),
              name="repeat", duckdb="repeat({0}, {1})"),

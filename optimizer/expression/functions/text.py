@@ -126,6 +126,14 @@ def _fits_form(piece: str, kind: Type) -> bool:
     return kind.integral or piece == "%s" and kind in (STRING, BOOLEAN)
 
 
+def _hashed(args: Args) -> Expr:
+    """HASH: Murmur3 over all arguments, NULLs left out."""
+    for arg in args:
+        if is_bare_null(arg) or arg.type.name not in _HASHED:
+            raise mismatch(f"HASH takes strings, whole numbers, booleans, dates and timestamps, not {arg.type}")
+    return Call("hash", args, INT)
+
+
 def _itself(name: str, args: Args) -> Expr:
     """Strings of a pipeline are valid UTF-8: others never come in."""
     return want(args[0], name, STRING)
@@ -144,6 +152,22 @@ def _edge_sql(function: str, call: Call, args: Texts) -> str:
     return f"{function}({args[0]}, {max(0, int(str(constant(call, 1))))})"
 
 
+# How each type's values are words of 32 bits
+_HASHED = {"tinyint": "int", "smallint": "int", "int": "int", "boolean": "int", "date": "int", "bigint": "long",
+           "timestamp": "long", "string": "text"}
+_AS_NUMBER = {"boolean": "CAST({0} AS INTEGER)", "date": "({0} - DATE '1970-01-01')", "timestamp": "epoch_us({0})"}
+
+
+def _hash_sql(call: Call, args: Texts) -> str:
+    """Each argument's hash is the next one's seed; 42 is the first."""
+    value = "CAST(42 AS HUGEINT)"
+    for arg, text in zip(call.args, args):
+        number = _AS_NUMBER.get(arg.type.name, "{0}").format("v")
+        hashed = f"CASE WHEN v IS NULL THEN s ELSE spark_murmur_{_HASHED[arg.type.name]}({number}, s) END"
+        value = f"list_transform([{value}], lambda s: list_transform([{text}], lambda v: {hashed})[1])[1]"
+    return f"spark_signed({value})"
+
+
 QUOTED = "(chr(39) || replace({0}, chr(39), chr(92) || chr(39)) || chr(39))"
 # Bytes in UTF-8, each as % and two digits; other bytes have no text.
 _CODED = ("%[0-7]H|%(?:C[2-9A-F]|DH)%[89AB]H|%E0%[AB]H%[89AB]H|%E[1-9A-CEF]%[89AB]H%[89AB]H|%ED%[89]H%[89AB]H|"
@@ -156,16 +180,16 @@ NO_TEXT = "bytes that are no text in UTF-8"
 def _decoded_sql(keyword: str, call: Call, args: Texts) -> str:
     """Malformed text is an error or NULL; what is well formed but no UTF-8 fails: Java would replace it."""
     text = args[0]
-    return (f"CASE WHEN regexp_matches({text}, '{CODED}') THEN url_decode(replace({text}, '+', ' ')) "
-            f"WHEN regexp_matches({text}, '{PERCENT}') THEN CAST(CAST('{NO_TEXT}' AS INTEGER) AS VARCHAR) "
-            f"WHEN ({text}) IS NOT NULL THEN CAST({keyword}('CANNOT_DECODE_URL' AS INTEGER) AS VARCHAR) END")
+    return (f"CASE WHEN regexp_matches({text}, '{CODED}') THEN url_decode(replace({text}, '+', ' ')) WHEN "
+            f"regexp_matches({text}, '{PERCENT}') THEN CAST(CAST('{NO_TEXT}' AS INTEGER) AS VARCHAR) WHEN ({text}) IS "
+            f"NOT NULL THEN CAST({keyword}('CANNOT_DECODE_URL' AS INTEGER) AS VARCHAR) END")
 
 
 def _spark_decoded(function: str, otherwise: str, call: Call, args: Texts) -> str:
     """Java keeps no way back (++, *+): it would keep one for each character."""
     coded, percent = (p.replace("[^%]", "[^%]++").replace(")*$", ")*+$") for p in (CODED, PERCENT))
-    return (f"CASE WHEN {args[0]} RLIKE '{coded}' OR NOT {args[0]} RLIKE '{percent}' OR ({args[0]}) IS NULL "
-            f"THEN {function}({args[0]}) ELSE CAST({otherwise} AS STRING) END")
+    return (f"CASE WHEN {args[0]} RLIKE '{coded}' OR NOT {args[0]} RLIKE '{percent}' OR ({args[0]}) IS NULL THEN "
+            f"{function}({args[0]}) ELSE CAST({otherwise} AS STRING) END")
 
 
 ROWS: tuple[Written, ...] = (
@@ -244,6 +268,8 @@ ROWS: tuple[Written, ...] = (
     Written(partial(_itself, "VALIDATE_UTF8"), (Name("VALIDATE_UTF8", 1, 1, "the string, which is valid"),)),
     Written(partial(_itself, "TRY_VALIDATE_UTF8"), (Name("TRY_VALIDATE_UTF8", 1, 1, "the string, which is valid"),)),
     Written(partial(_itself, "MAKE_VALID_UTF8"), (Name("MAKE_VALID_UTF8", 1, 1, "the string, which is valid"),)),
+    Function(_hashed, (Name("HASH", 1, 8, "Spark's hash of all arguments, NULLs left out (Murmur3 of 32 bits)"),),
+             name="hash", duckdb=_hash_sql, spark="hash({all})", order="all"),
     Function(partial(_strings, "crc32", BIGINT), (Name("CRC32", 1, 1, "cyclic redundancy check of the bytes"),),
              name="crc32", duckdb="spark_crc32({0})", spark="crc32({0})"),
     Function(partial(_strings, "url_decode", STRING),

@@ -57,6 +57,19 @@ def test_only_a_query_without_a_rule_goes_to_spark(tmp_path: Path, monkeypatch: 
     assert [q["engine"] for q in pipe.verify(engine="jvm")["queries"].values()] == ["jvm", "jvm"]
 
 
+UNNAMED = ("SELECT COUNT_IF(v.x > 1), MAX(v.x) + 1, BOOL_OR(v.x > 2), SUM(v.x * 2), REGR_COUNT(v.x, v.k) "
+           "FROM views AS v [WINDOW 20 SECONDS] GROUP BY v.k")
+
+
+def test_columns_without_a_name_are_compared_by_their_place(tmp_path: Path) -> None:
+    """The text itself gives them none, and each engine calls them as it likes."""
+    pipe = pipeline(tmp_path, queries={"q": UNNAMED})
+    rows(pipe, [1, 11, 21])
+    ran(pipe, flush=True)
+    assert pipe.verify()["queries"] == {"q": {"boundaries": 3, "equal": 3, "differences": [], "engine": "duckdb"}}
+    pipe.close()
+
+
 @pytest.mark.spark
 def test_a_pipeline_without_spark_can_be_verified_by_it(tmp_path: Path) -> None:
     pipe = pipeline(tmp_path, queries={"q": COUNT, "r": NO_RULE})

@@ -89,7 +89,8 @@ def _of_strings() -> Iterator[str]:
         yield from (f"SPLIT_PART(x_s, '{p}', {n})" for p in (" ", "b", "😀", "ab", "."))
         yield from (f"SUBSTRING_INDEX(x_s, '{p}', {n})" for p in (" ", "b", "😀", "ab", ".", "1."))
     yield from ("FORMAT_STRING('%s-%d%%', x_s, x_i32)", "FORMAT_STRING('%s %s', x_b, x_i8)", "PRINTF('a')",
-                "CRC32(x_s)",
+                "CRC32(x_s)", "HASH(x_s, y_i32, x_i64)",
+                "HASH(CONCAT(x_s, y_s, z_s))", "HASH(x_dt, y_ts, x_b, y_i8, x_i16)", "HASH(CAST(NULL AS INT), x_s)",
                 "QUOTE(x_s)", "COLLATION(x_s)", "URL_DECODE(x_s)", "TRY_URL_DECODE(x_s)", "URL_DECODE(URL_ENCODE(x_s))",
                 "TRY_URL_DECODE(CONCAT('%4', x_i8))", "URL_DECODE('a+b%20c%C3%A9')", "TRY_URL_DECODE(CONCAT(x_s, '%'))")
     yield from ("SUBSTRING_INDEX(x_s, '', 1)", "SUBSTRING_INDEX(x_s, 'a', 0)", "TRANSLATE(x_s, 'abc', 'xy')",
@@ -169,8 +170,8 @@ def nested(choice: Random, count: int, read: Callable[[str], Expr]) -> Iterator[
     by_column: dict[str, list[str]] = {}
     for text in known:
         by_column.setdefault(f"x_{next((s for s, k in TYPES.items() if k == read(text).type), '')}", []).append(text)
-    found = 0
-    while found < count:
+    given = 0
+    while given < count:
         text = choice.choice(known)
         for _ in range(2):
             columns = sorted({c for c in COLUMN.findall(text) if c in by_column})
@@ -179,7 +180,7 @@ def nested(choice: Random, count: int, read: Callable[[str], Expr]) -> Iterator[
             deeper = re.sub(rf"\b{place}\b", lambda _, inner=inner: f"({inner})", text) if inner else text
             text = deeper if _accepted(deeper, read) else text
         if "((" in text or text.count("(") > 1:
-            found += 1
+            given += 1
             yield text
 
 

@@ -222,6 +222,13 @@ def test_a_self_join_has_two_inputs_of_one_source() -> None:
     assert len(found.equalities) == 1 and [r.function for r in found.residuals if isinstance(r, Call)] == ["lt", "or"]
 
 
+def test_columns_without_a_name_are_called_as_they_are_written() -> None:
+    asked = query(f"SELECT COUNT_IF(ok), BOOL_AND(ok), APPROX_PERCENTILE(ms, 0.5), CORR(ms, n) FROM {V}")
+    assert [name for name, _ in asked.columns] == ["count_if", "bool_and_ok", "percentile_disc_ms", "corr"]
+    asked = query(f"SELECT TRIM(BOTH 'x' FROM page), EXTRACT(YEAR FROM ts), NVL2(ok, 1, 2) FROM {V}")
+    assert [name for name, _ in asked.columns] == ["trim_page", "extract_ts", "nvl2"]
+
+
 def test_group_by_all_takes_every_item_without_an_aggregate() -> None:
     items = "page, ms % 7 AS rest, COUNT(*) AS n, MAX(ms) + 1 AS m"
     assert query(f"SELECT {items} FROM {V} GROUP BY ALL").groups == query(

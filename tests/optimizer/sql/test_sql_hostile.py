@@ -24,7 +24,7 @@ posexplode(page)|stack(2, ms, n)
 inline(page)|json_tuple(page, 'a')|transform(page, x -> x)
 aggregate(page, 0, (a, b) -> a)|filter(page, x -> x)|map(1, 2)|array(1, 2)|array(1)[0]|struct(ms)|named_struct('a', 1)
 page.a.b.c|page:a|page['a']
-sha2(page, 512)|hash(page)|regexp_replace(page, 'a*', 'b')
+sha2(page, 512)|hash(score)|regexp_replace(page, 'a*', 'b')
 split(page, ',')|page RLIKE '(?=a)'|page ILIKE page|page LIKE 'a' ESCAPE '!'|page LIKE ANY ('a')|page LIKE user
 page REGEXP '(a)++'|ms & score|page ^ n|~page
 ms << 1|ms XOR n|!!!ms|ms !> n|:ms|?|$1|@x|@@version
