@@ -201,6 +201,34 @@ class Text:
         order = f" ORDER BY {by}" if self.choice.random() < 0.8 else ""
         return f"SELECT * FROM ({text}) AS l{order} LIMIT {self.choice.choice([1, 3, 5])}{offset}"
 
+    def partners(self) -> str:
+        """A grouped join of rows that have partners: EXISTS, IN, LEFT SEMI JOIN; with every plan that it then has."""
+        stream, alias, window = self.choice.choice("ab"), self.name("t"), self.choice.choice(WINDOWS)
+        source, scope = f"{stream} AS {alias} [{window}]", {f"{alias}.{name}": kind for name, kind in COLUMNS.items()}
+        if self.choice.random() < 0.4:
+            other, second, columns = self.item(0)
+            more = {f"{second}.{name}": kind for name, kind in columns.items()}
+            source += f" JOIN {other} ON {self.equality(scope, more)}"
+            scope |= more
+        terms = [self.condition(scope)] if self.choice.random() < 0.3 else []
+        for _ in range(self.choice.choice([1, 1, 2])):
+            column, other = self.of(scope, "bigint", "string", "int"), self.name("q")
+            assert column is not None
+            inner = {f"{other}.{name}": kind for name, kind in COLUMNS.items()}
+            same = self.of(inner, scope[column])
+            of = f"{self.choice.choice('ab')} AS {other} [{self.choice.choice(WINDOWS)}]"
+            more_of_it = f" AND {self.condition(inner)}" if self.choice.random() < 0.4 else ""
+            kind = self.choice.choice(["exists", "in", "semi"])
+            if kind == "semi":
+                source += f" LEFT SEMI JOIN {of} ON {same} = {column}{more_of_it}"
+            elif kind == "in":
+                terms.append(f"{column} IN (SELECT {same} FROM {of} WHERE TRUE{more_of_it})")
+            else:
+                terms.append(f"EXISTS (SELECT 1 FROM {of} WHERE {same} = {column}{more_of_it})")
+        group, (value, _) = self.of(scope, "bigint", "string", "int"), self.aggregate(scope)
+        where = f" WHERE {' AND '.join(terms)}" if terms else ""
+        return f"SELECT {group} AS g, {value} AS n, COUNT(*) AS m FROM {source}{where} GROUP BY {group}"
+
     def sessions(self) -> str:
         """By a bracket, or by session_window in GROUP BY; alone, or read by another SELECT."""
         keys, stream = self.choice.choice([["k"], ["s"], ["k", "s"], []]), self.choice.choice("ab")
@@ -218,14 +246,15 @@ class Text:
             else text + having
 
     def query(self) -> str:
-        kind = self.choice.choice(["grouped", "grouped", "grouped", "distinct", "over", "set", "limit", "sessions"])
+        kind = self.choice.choice(["grouped", "grouped", "grouped", "distinct", "over", "set", "limit", "sessions",
+                                   "partners", "partners"])
         if kind == "grouped":
             text = self.grouped(2)[0]
         elif kind == "distinct":
             text = self.rows(1)[0].replace("SELECT ", "SELECT DISTINCT ", 1)
         else:
             text = {"over": self.over, "set": self.set_operation, "limit": self.limited,
-                    "sessions": self.sessions}[kind]()
+                    "sessions": self.sessions, "partners": self.partners}[kind]()
         return f"WITH {', '.join(self.ctes)} {text}" if self.ctes else text
 
 

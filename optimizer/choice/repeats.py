@@ -45,7 +45,7 @@ class RepeatCount:
 
 def repeatable(query: Query) -> tuple[Repeatable, ...]:
     """The inputs that the join may repeat, with what it would change; none of a query of one input."""
-    if len(query.inputs) < 2 or query.windows:
+    if len(query.inputs) - len(query.semi) < 2 or query.windows:
         return ()
     by_input: dict[int, list[str]] = {}
     for aggregate in query.aggregates:
@@ -78,7 +78,8 @@ def count_of_repeats(ctx: Lowering, i: int, t: int, step: int = 1) -> RepeatCoun
     """How often the join repeats rows of input i at boundary t; every `step`-th of them is looked at."""
     query = ctx.shape.query
     sources = []
-    for j, declared in enumerate(query.inputs):
+    multiplying = query.inputs[:len(query.inputs) - len(query.semi)]      # what is asked for a partner repeats nothing
+    for j, declared in enumerate(multiplying):
         ranges = () if declared.window is None else (inside(declared.window, t),)
         sources.append(Source(table.files(j), "stream" if declared.is_stream else "relation", declared.source, ranges,
                               read_columns(ctx, j)))
@@ -86,7 +87,8 @@ def count_of_repeats(ctx: Lowering, i: int, t: int, step: int = 1) -> RepeatCoun
     numbered = f"(SELECT *, row_number() OVER () AS _number FROM {rows[i]})"
     joined = ", ".join(f"(SELECT * FROM {numbered} WHERE _number % {step} = 0) AS input_{j}" if j == i
                        else f"{rows[j]} AS input_{j}" for j in range(len(rows)))
-    terms = [f"{_of(left)} = {_of(right)}" for left, right in query.equalities]
+    terms = [f"{_of(left)} = {_of(right)}" for left, right in query.equalities
+             if not (inputs(left) | inputs(right)) & query.semi]
     terms += [f"coalesce({_of(condition)}, FALSE)" for condition in query.residuals]
     groups = [_of(group) for group in query.groups]
     each = ", ".join([f"input_{i}._number", *groups])

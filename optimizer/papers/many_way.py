@@ -110,6 +110,8 @@ def _beyond_the_equations(query: Query) -> tuple[str, ...]:
     query_shape, reasons = shape(query), []
     if query.returns_rows:
         reasons.append("joined rows are published, the equations aggregate them")
+    if query.semi:
+        reasons.append("an input is asked only whether it has a row that joins, the equations join all of them")
     if query.blocks is not None:
         reasons.append("it is more than one SELECT of joined and grouped rows, which the equations do not know")
     elif query_shape.whole:

@@ -21,7 +21,8 @@ def pivot(ctx: Lowering) -> int:
     """
     if ctx.plan.divided is not None:
         return ctx.plan.divided
-    streams = [i for i, declared in enumerate(ctx.shape.query.inputs) if declared.is_stream]
+    query = ctx.shape.query
+    streams = [i for i, declared in enumerate(query.inputs) if declared.is_stream and i not in query.semi]
     return next((i for i in streams if not ctx.early(i)), streams[0])
 
 

@@ -129,6 +129,9 @@ def candidates(query: Query) -> tuple[Candidate, ...]:
 def refusal(query_shape: Shape, plan: Plan) -> str | None:
     """Why this plan would not give the query's answer, None if it does."""
     query = query_shape.query
+    if query.semi and plan.keeps_answer:
+        return (f"{plan.keeping} adds up what each change brings: that a row has a partner (EXISTS, IN) is no sum "
+                "(recompute and running ask it of the sets)")
     whole = next((a.function for a in query.aggregates if not mergeable(a)), None)
     if whole and plan.name != PLAIN:
         return f"{whole} has no exact partial states: it is computed from the window's joined rows each time ({PLAIN})"

@@ -24,6 +24,7 @@ from optimizer.query.blocks import (
     RowsOfInput,
     SetOperation,
 )
+from optimizer.query.semi_joins import in_order, is_semi_join
 from optimizer.query.simplify import substituted
 
 
@@ -84,7 +85,7 @@ def _with_subqueries(block: Block, found: list[Block]) -> list[Block] | None:
 
 
 def _is_grouped_join(block: Block) -> bool:
-    if not block.is_aggregate or not block.has_inner_joins_only:
+    if not block.is_aggregate or not all(joined.kind == "inner" or is_semi_join(joined) for joined in block.items):
         return False
     below = [*block.where, *block.groups, *(a.argument for a in block.aggregates if a.argument is not None)]
     reads_subquery = any(isinstance(part, SubqueryRef) for expr in below for part in walk(expr))
@@ -94,10 +95,11 @@ def _is_grouped_join(block: Block) -> bool:
 def _by_place(block: Block) -> Block:
     """Its entries of FROM numbered by their places, so that equal joins are equal."""
     values, items = dict[Column, Expr](), list[JoinedItem]()
-    for place, joined in enumerate(block.items):
+    for place, joined in enumerate(in_order(block)):
         of = joined.item.of
         values |= {Column(joined.item.number, name, kind): Column(place, name, kind) for name, kind in of.columns}
         items.append(replace(joined, item=Item(place, of, "")))
+    items = [replace(joined, on=tuple(substituted(term, values) for term in joined.on)) for joined in items]
     aggregates = tuple(_aggregate_of(a, values) for a in block.aggregates)
     return replace(block, items=tuple(items), where=tuple(substituted(term, values) for term in block.where),
                    groups=tuple(substituted(expr, values) for expr in block.groups), aggregates=aggregates)

@@ -71,10 +71,15 @@ class Query:
     # what is published are these rows, made of the answer to all the rest (its entry of FROM is Rows of input ANSWER)
     above: Rowset | None = None
     order: tuple[Printed, ...] = ()      # of what is printed; a table has none
+    # inputs that are asked only whether they have a row that joins (EXISTS, IN); they come last
+    semi: frozenset[int] = frozenset()
 
     def __post_init__(self) -> None:
         if bool(self.windows) != (WINDOW_NAME in self.groups):
             raise ValueError("several windows, and only they, are told apart by their name")
+        whole = [i for i in range(len(self.inputs)) if i not in self.semi]
+        if whole != list(range(len(whole))) or self.semi and not any(self.inputs[i].is_stream for i in whole):
+            raise ValueError("inputs that are only asked whether they have a row come last, after a stream")
         for left, right in self.equalities:
             if len(inputs(left)) != 1 or len(inputs(right)) != 1 or inputs(left) == inputs(right):
                 raise ValueError("an equality joins one input with another")

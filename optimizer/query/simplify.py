@@ -21,6 +21,7 @@ from optimizer.query.blocks import (
     SetOperation,
     items_within,
 )
+from optimizer.query.semi_joins import is_semi_join, with_semi_joins
 
 Values = Mapping[Column, Expr]
 
@@ -44,7 +45,9 @@ def is_row_query(rows: Rowset) -> bool:
 
 def is_one_block(rows: Rowset) -> bool:
     """Whether a Query says it without blocks: one SELECT of streams and relations that are all joined."""
-    if not isinstance(rows, Block) or not rows.has_inner_joins_only:
+    if not isinstance(rows, Block) or not all(joined.kind == "inner" or is_semi_join(joined) for joined in rows.items):
+        return False
+    if not rows.has_inner_joins_only and not rows.is_aggregate:
         return False
     if rows.overs or rows.qualify or rows.subqueries or rows.limit is not None or rows.offset:
         return False
@@ -92,6 +95,7 @@ def _simplified(rows: Rowset, numbers: Iterator[int]) -> Rowset:
         return replace(rows, left=_simplified(rows.left, numbers), right=_simplified(rows.right, numbers))
     subqueries = tuple(replace(subquery, of=_simplified(subquery.of, numbers)) for subquery in rows.subqueries)
     block = replace(rows, items=tuple(_item(joined, numbers) for joined in rows.items), subqueries=subqueries)
+    block = with_semi_joins(block)
     for joined in block.items:
         of = joined.item.of
         if isinstance(of, Block) and _can_be_merged(block, joined, of):

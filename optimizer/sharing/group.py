@@ -106,6 +106,8 @@ def alone(query: Query) -> str | None:
     whole = next((a.function for a in query.aggregates if not mergeable(a)), None)
     if query.blocks is not None or query.above is not None:
         return "it is more than one SELECT of joined and grouped rows"
+    if query.semi:
+        return "it asks whether rows have a partner (EXISTS, IN)"
     if query.windows:
         return "it has several windows of its own"
     if whole:

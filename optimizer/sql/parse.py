@@ -18,6 +18,7 @@ from optimizer.expression.types import BOOLEAN
 from optimizer.query.blocks import Block, RowsOfInput, expressions, within
 from optimizer.query.leaves import leaf
 from optimizer.query.model import Catalog, Input, Query, of_blocks
+from optimizer.query.semi_joins import in_order
 from optimizer.query.simplify import conjunctive_terms, is_one_block, is_row_query, simplified, substituted
 from optimizer.sql.azure import lift
 from optimizer.sql.expressions import Scope, convert, resolve
@@ -101,8 +102,7 @@ def _of_blocks(tree_of_text: exp.Expr, source: Source, catalog: Catalog) -> Quer
                            source.set_start, "write a query for each window")
     asked = question(tree_of_text, source, catalog)
     rows, interval = simplified(asked.rows), _every(source, asked.inputs, catalog)
-    if is_one_block(rows):
-        assert isinstance(rows, Block)
+    if isinstance(rows, Block) and is_one_block(rows) and _joins_a_stream(rows, asked.inputs):
         return replace(_of_one_block(rows, asked.inputs, interval, source), order=asked.order)
     if is_row_query(rows):
         raise ForebayError("not-supported", "rows of outer, semi and anti joins, of EXISTS and IN, and of UNION ALL "
@@ -110,7 +110,7 @@ def _of_blocks(tree_of_text: exp.Expr, source: Source, catalog: Catalog) -> Quer
                            hint="group them: GROUP BY, or SELECT DISTINCT, which answers at each boundary")
     _check_renders(expr for block in within(rows) if isinstance(block, Block) for expr in expressions(block))
     below = leaf(rows)
-    if below is not None:
+    if below is not None and _joins_a_stream(below.block, asked.inputs):
         return replace(_of_one_block(below.block, asked.inputs, interval, source), above=below.above,
                        order=asked.order)
     return replace(of_blocks(rows, asked.inputs, interval, source.original), order=asked.order)
@@ -119,7 +119,8 @@ def _of_blocks(tree_of_text: exp.Expr, source: Source, catalog: Catalog) -> Quer
 def _of_one_block(block: Block, declared: tuple[Input, ...], interval: int, source: Source) -> Query:
     """Its streams are numbered in FROM order; one that stands twice is two."""
     inputs_of_block, values, aliases = list[Input](), dict[Column, Expr](), set[str]()
-    for place, joined in enumerate(block.items):
+    items = in_order(block)
+    for place, joined in enumerate(items):
         of = joined.item.of
         assert isinstance(of, RowsOfInput)
         own_alias = joined.item.alias or declared[of.input].alias
@@ -135,7 +136,15 @@ def _of_one_block(block: Block, declared: tuple[Input, ...], interval: int, sour
     aggregates = tuple(replace(a, argument=own(a.argument)) if a.argument is not None else a for a in block.aggregates)
     asked = Body(tuple(map(own, block.groups)), aggregates, block.having,
                  tuple((name, own(expr)) for name, expr in block.outputs))
-    return _query(tuple(inputs_of_block), [own(term) for term in block.where], asked, interval, source)
+    terms = [own(term) for terms in (block.where, *(joined.on for joined in items)) for term in terms]
+    semi = frozenset(place for place, joined in enumerate(items) if joined.kind == "semi")
+    return replace(_query(tuple(inputs_of_block), terms, asked, interval, source), semi=semi)
+
+
+def _joins_a_stream(block: Block, declared: tuple[Input, ...]) -> bool:
+    """Whether the rows that it is about are of a stream, not only those that they are asked to have."""
+    return any(isinstance(joined.item.of, RowsOfInput) and declared[joined.item.of.input].is_stream
+               for joined in block.items if joined.kind == "inner")
 
 
 def _check_clauses(select: exp.Select, source: Source) -> None:

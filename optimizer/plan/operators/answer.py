@@ -66,7 +66,7 @@ class LateAggregate(Operator):
         query = ctx.shape.query
         by = f" by {list_as_written(query, query.groups)}" if query.groups else ""
         aggregates = ", ".join(aggregate_as_written(query, aggregate) for aggregate in query.aggregates)
-        early = ", ".join(query.inputs[i].alias for i in ctx.inputs if ctx.early(i))
+        early = ", ".join(query.inputs[i].alias for i in ctx.inputs if ctx.early(i) and i not in query.semi)
         coalesced = ""
         if early and len(ctx.inputs) > 1:
             coalesced = f"; counts and sums × COUNT(*) of {early} where they are another's (coalescing)"

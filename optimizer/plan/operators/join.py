@@ -77,7 +77,9 @@ class Join(Operator):
 
     def words(self, ctx: Lowering) -> str:
         query = ctx.shape.query
-        order = " ⋈ ".join(query.inputs[i].alias for i in ctx.plan.order)
+        first, *others = sorted(ctx.plan.order, key=lambda i: i in query.semi)
+        joined_in_order = [f" {'⋉' if i in query.semi else '⋈'} {query.inputs[i].alias}" for i in others]
+        order = query.inputs[first].alias + "".join(joined_in_order)
         equalities = []
         for members in ctx.shape.keys:
             equalities.append(list_as_written(query, [attribute.expr for _, attribute in members], " = "))
@@ -171,10 +173,13 @@ def tables(ctx: Lowering, sources: Mapping[int, str]) -> str:
 
     Each key class links a new input to the first of its members that stands already.
     """
-    order = ctx.plan.order
+    semi = ctx.shape.query.semi
+    order = tuple(sorted(ctx.plan.order, key=lambda i: i in semi))
+    word = "SEMI JOIN" if ctx.dialect == "duckdb" else "LEFT SEMI JOIN"
     text = f"{sources[order[0]]} AS v{order[0]}"
     for position, i in enumerate(order[1:], 1):
-        text += f" JOIN {sources[i]} AS v{i} ON {' AND '.join(_links(ctx, i, order[:position])) or 'TRUE'}"
+        links = " AND ".join(_links(ctx, i, order[:position])) or "TRUE"
+        text += f" {word if i in semi else 'JOIN'} {sources[i]} AS v{i} ON {links}"
     return text
 
 
@@ -191,7 +196,8 @@ def _links(ctx: Lowering, i: int, before: tuple[int, ...]) -> list[str]:
 
 def _count(ctx: Lowering, but: tuple[int, ...], sign: str | None) -> str:
     """Π c_j over the other inputs: coalescing, paper A Def. 5."""
-    factors = [f"v{j}.c" for j in ctx.inputs if ctx.early(j) and j not in but] + ([sign] if sign else [])
+    counted_once = (*but, *ctx.shape.query.semi)
+    factors = [f"v{j}.c" for j in ctx.inputs if ctx.early(j) and j not in counted_once] + ([sign] if sign else [])
     return " * ".join(factors) or ONE
 
 

@@ -28,6 +28,25 @@ def answers(pipe: object, name: str) -> dict[int, list[tuple[object, ...]]]:
     return found
 
 
+WITH = """SELECT v.k, COUNT(*) AS n, SUM(v.x) AS s FROM views AS v [WINDOW 20 SECONDS]
+WHERE EXISTS (SELECT 1 FROM buys AS b [WINDOW 10 SECONDS] WHERE b.k = v.k) GROUP BY v.k"""
+
+
+@pytest.mark.parametrize("plan", ["LAP recompute", "EAP01 recompute", "EAP10 recompute", "EAP11 recompute",
+                                  "EAP01 running", "EAP10 running", "EAP11 running"])
+def test_a_row_with_several_partners_counts_once(tmp_path: Path, plan: str) -> None:
+    pipe = pipeline(tmp_path, {"views": "", "buys": ""})
+    requests.create(pipe.runtime, "with_buys", WITH)
+    requests.change(pipe.runtime, "with_buys", "pin", plan)
+    rows(pipe, [1, 2, 3], k=[1, 1, 2], x=[1, 2, 4])
+    rows(pipe, [4, 5, 6], stream="buys", k=1)
+    pipe.run(flush=True)
+    rows(pipe, [12, 25, 33], k=[1, 2, 2], x=[8, 16, 32])
+    rows(pipe, [13, 31], stream="buys", k=[2, 2])
+    pipe.run(flush=True)
+    assert answers(pipe, "with_buys") == {10: [(1, 2, 3)], 20: [(2, 1, 4)], 40: [(2, 2, 48)]}
+
+
 @pytest.mark.parametrize("plan", PLANS)
 def test_what_stands_above_a_grouped_join_leaves_it_all_its_plans(tmp_path: Path, plan: str) -> None:
     pipe = pipeline(tmp_path)

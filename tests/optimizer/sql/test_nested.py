@@ -48,7 +48,11 @@ def test_what_only_selects_and_joins_is_one_select(text: str, plain: str) -> Non
      f"FROM {A} GROUP BY k) AS t)", "leaf"),
     (f"SELECT k, RANK() OVER (ORDER BY COUNT(*) DESC) AS r FROM {A} GROUP BY k QUALIFY r <= 3", "leaf"),
     (f"SELECT a.k, COUNT(*) AS n FROM {A} LEFT JOIN {B} ON a.k = b.k GROUP BY a.k", "blocks"),
-    (f"SELECT k, COUNT(*) AS n FROM {A} WHERE k IN (SELECT k FROM {B}) GROUP BY k", "blocks"),
+    (f"SELECT k, COUNT(*) AS n FROM {A} WHERE k IN (SELECT k FROM {B}) GROUP BY k", "one"),
+    (f"SELECT k, COUNT(*) AS n FROM {A} WHERE k NOT IN (SELECT k FROM {B}) GROUP BY k", "blocks"),
+    (f"SELECT k, COUNT(*) AS n FROM {A} WHERE k IN (SELECT k FROM {B}) OR x > 1 GROUP BY k", "blocks"),
+    (f"SELECT k, COUNT(*) AS n FROM {A} WHERE k IN (SELECT k FROM {B}) GROUP BY k ORDER BY n LIMIT 1", "leaf"),
+    (f"SELECT name, COUNT(*) AS n FROM r WHERE k IN (SELECT k FROM {B}) GROUP BY name", "blocks"),
     (f"SELECT k FROM {A} UNION SELECT k FROM {B}", "blocks"),
     (f"SELECT k, x FROM {A} ORDER BY x LIMIT 3", "blocks"),
     (f"SELECT k, x FROM {A} ORDER BY x", "one"),
@@ -85,6 +89,18 @@ def test_a_block_for_each_grouping_set(clause: str, sets: list[tuple[str, ...]])
     assert rows is not None
     blocks = [block for block in within(rows) if isinstance(block, Block)]
     assert [tuple(g.name for g in block.groups if isinstance(g, Column)) for block in blocks] == sets
+
+
+@pytest.mark.parametrize("text", [
+    f"SELECT a.s, COUNT(*) AS n FROM {A} WHERE EXISTS (SELECT 1 FROM {B} WHERE b.k = a.k AND b.x > 1) GROUP BY a.s",
+    f"SELECT a.s, COUNT(*) AS n FROM {A} WHERE a.k IN (SELECT k FROM {B} WHERE x > 1) GROUP BY a.s",
+    f"SELECT a.s, COUNT(*) AS n FROM {A} LEFT SEMI JOIN {B} ON a.k = b.k AND b.x > 1 GROUP BY a.s",
+])
+def test_rows_that_have_a_partner_are_joined_once(text: str) -> None:
+    query = read(text)
+    assert query.semi == {1} and len(query.equalities) == 1 and len(query.selections) == 1
+    refused = {c.plan.keeping for c in candidates(query) if c.refused is not None}
+    assert refused == {"expire", "retract"}
 
 
 def test_the_same_join_grouped_twice_is_one_leaf() -> None:
