@@ -1,4 +1,4 @@
-"""Values of functions in DuckDB that Spark gives, by hand: what a test without Spark can hold; the judge holds the rest.
+"""Values of functions in DuckDB that Spark gives, by hand: what a test without Spark can hold; the judge holds others.
 
 Also what of Java's patterns is refused, since it means something else to RE2.
 """
@@ -93,7 +93,7 @@ def test_values_are_sparks(engine: duckdb.DuckDBPyConnection, text: str, row: tu
 
 @pytest.mark.parametrize("pattern", [
     "(?=a)", "(?<!a)b", r"(a)\1", r"\bword", r"\p{L}", "a*+", "(a*)*", "(?m)^a", "a$b", "(a$)", "[[:alpha:]]",
-                                     "[a&&b]", "a{2,1}",
+    "[a&&b]", "a{2,1}",
     "a{1000}", "(", ")", "[a", "a{", r"\Qa\E", "a^b", "(?i)\\p{Upper}", "a**", "]", "((a{250}){250}){2}"])
 def test_patterns_that_mean_something_else_are_refused(pattern: str) -> None:
     with pytest.raises(ForebayError) as refused:
@@ -103,7 +103,7 @@ def test_patterns_that_mean_something_else_are_refused(pattern: str) -> None:
 
 @pytest.mark.parametrize("text", [
     "REGEXP_REPLACE(x_s, 'a*', 'b')", r"REGEXP_COUNT(x_s, '\\s$')", "REGEXP_REPLACE(x_s, 'a', '$1')",
-                                  "REGEXP_EXTRACT(x_s, 'a')",
+    "REGEXP_EXTRACT(x_s, 'a')",
     "REGEXP_EXTRACT(x_s, '(?:(a)|b)+c')", "x_s RLIKE y_s", "TO_DATE(x_s, 'MM/yy')", "TO_DATE(x_s, 'yyyy-MM-dd yyyy')",
     "DATE_FORMAT(x_ts, 'YYYY')", "DATE_FORMAT(x_ts, '''open')", "SUBSTRING_INDEX(x_s, 'aa', 1)", "TRY_ADD(7 DIV "
                                                                                                  "x_i32, 1)",
