@@ -108,7 +108,7 @@ def test_patterns_that_mean_something_else_are_refused(pattern: str) -> None:
     "DATE_FORMAT(x_ts, 'YYYY')", "DATE_FORMAT(x_ts, '''open')", "SUBSTRING_INDEX(x_s, 'aa', 1)", "TRY_ADD(7 DIV "
                                                                                                  "x_i32, 1)",
     "FROM_UTC_TIMESTAMP(x_ts, 'Europe/Berlin')", "SHA2(x_s, 512)", "DATEADD('MONTH', 1, x_ts)",
-                                  "TIMESTAMPDIFF(DAYOFYEAR, x_ts, y_ts)",
+    "TIMESTAMPDIFF(DAYOFYEAR, x_ts, y_ts)",
     "TRY_CAST(x_s AS TIMESTAMP)", "x_i32 = 'seven'", "EXTRACT(EON FROM x_ts)", "GETBIT(x_i8, 8)"])
 def test_what_cannot_be_sparks_is_refused_with_a_reason(text: str) -> None:
     with pytest.raises(ForebayError) as refused:
