@@ -17,7 +17,7 @@ from jobs.commands.cases import running as cases
 from jobs.commands.status import status as status_of
 from jobs.expectations import releases
 from jobs.ledger.open_pipeline import OpenPipeline, open_pipeline
-from jobs.ledger.queries import QueryState
+from jobs.ledger.queries import QueryState, queries_at
 from jobs.pipeline.config import load
 from jobs.reports import docs_report as expect_report
 from jobs.reports import tracking
@@ -32,6 +32,7 @@ from optimizer.names import NAME
 if TYPE_CHECKING:
     import pyarrow as pa
 
+MOST_LOOKED_AT = 16      # new queries of which a look tells at once whether their joins repeat rows
 MOST_SAID = 3            # inputs that could not be taken that an error names
 ACTIONS = ("delete", "pause", "resume", "pin", "unpin")
 
@@ -93,8 +94,16 @@ class Pipeline:
         return self._shown(requests.change(self.runtime, name, action, plan))
 
     def synchronise(self) -> list[str]:
-        """New files in queries/ become queries; what else differs there is told, not applied."""
-        return [notice.message for notice in requests.synchronise(self.runtime)]
+        """New files in queries/ become queries; what else differs there is told, not applied. Of new queries also
+        where their join counts rows several times.
+        """
+        before = queries_at(self.runtime.ledger.all_changes())
+        messages = [notice.message for notice in requests.synchronise(self.runtime)]
+        new = [state for name, state in queries_at(self.runtime.ledger.all_changes()).items() if name not in before]
+        for state in new[:MOST_LOOKED_AT]:
+            told = repeats.repeated(self.loop.statistics, parsed(state.sql, self.runtime.catalog))
+            messages += [f"queries/{state.name}.sql: {one.message}" for one in told if one.times is not None]
+        return messages
 
     def plan(self) -> dict[str, Any]:
         """What `apply` would do now; nothing is changed."""

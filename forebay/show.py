@@ -124,7 +124,8 @@ def _repeats(document: Mapping[str, Any]) -> Document:
 
 def folder(document: Mapping[str, Any]) -> Document:
     """Of `forebay plan` and `apply`."""
-    changes = [{**change, "effective": iso(change["effective"])} for change in document["changes"]]
+    changes = [{**change, "effective": iso(change["effective"]), **_repeats(change)}
+               for change in document["changes"]]
     return {**document, "changes": changes}
 
 

@@ -145,9 +145,17 @@ class Text:
             value, kind = self.aggregate(scope)
             columns[self.name("n")] = kind
             shown.append(f"{value} AS {list(columns)[-1]}")
-        by = f" GROUP BY {', '.join(groups)}" if groups else ""
+        by = f" GROUP BY {self.grouping(groups)}" if groups else ""
         having = f" HAVING COUNT(*) > {self.choice.choice([0, 1])}" if groups and self.choice.random() < 0.3 else ""
         return f"SELECT {', '.join(shown)} FROM {source}{self.where(scope, depth)}{by}{having}", columns
+
+    def grouping(self, groups: list[str]) -> str:
+        """In one way mostly, else in several."""
+        listed, kind = ", ".join(groups), self.choice.random()
+        if kind > 0.15:
+            return listed
+        return self.choice.choice([f"ROLLUP({listed})", f"CUBE({listed})", f"GROUPING SETS (({listed}), ())",
+                                   f"{groups[0]}, ROLLUP({groups[-1]})", f"{listed} WITH ROLLUP"])
 
     def aggregate(self, scope: dict[str, str]) -> tuple[str, str]:
         column = self.of(scope, *NUMBERS)

@@ -55,8 +55,11 @@ def _show_changes(out: TextIO, document: Mapping[str, Any]) -> None:
         since = change["effective"] or "the first boundary"
         note = BEFORE.get(change["before"], "") if change["action"] != "delete" else ""
         rows.append((change["action"], change["query"], since, predicted, change["plan"] or "–", note))
-    return table(out, ("action", "query", "from", "predicted s", "plan", ""), rows,
-                 (False, False, False, True, False, False))
+    table(out, ("action", "query", "from", "predicted s", "plan", ""), rows, (False, False, False, True, False, False))
+    for change in document["changes"]:
+        for one in change.get("repeats", ()):
+            line(out, visible(f"{change['query']}: {one['message']}"))
+    return None
 
 
 def _count(document: Mapping[str, Any]) -> str:

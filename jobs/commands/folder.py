@@ -8,8 +8,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from expectations.great import GreatExpectation
 from jobs.adapt.choice import Chooser
+from jobs.adapt.statistics import Statistics
 from jobs.batch.works import parsed
+from jobs.expectations import by_great
 from jobs.ingest.sources import files
 from jobs.ledger.addresses import columns_in
 from jobs.ledger.open_pipeline import OpenPipeline
@@ -17,8 +20,11 @@ from jobs.ledger.queries import created, queries_at
 from jobs.maintenance import repair
 from jobs.pipeline import declared
 from jobs.pipeline.model import Pipeline, Source
+from jobs.pipeline.suites import custom_files
 from jobs.requests import folder, requests
 from jobs.requests.folder import FolderChange, FolderPlan
+from jobs.results import repeats
+from jobs.results.repeats import Repeated
 from jobs.storage import tables
 from optimizer.choice.decide import Past
 from optimizer.errors import ForebayError
@@ -49,7 +55,7 @@ def check(pipe: OpenPipeline) -> dict[str, Any]:
             "relations": sorted(pipe.pipeline.relations),
             "queries": sorted(requests.query_files(pipe.pipeline.folder)),
             "expectations": _check_expectations(pipe, planned),
-            "notes": _notes(pipe.pipeline)
+            "notes": _notes(pipe.pipeline) + _repeats_in_words(pipe, planned)
         }
 
 
@@ -57,13 +63,15 @@ def _document(chooser: Chooser, planned: FolderPlan) -> dict[str, Any]:
     changes = []
     for change in planned.changes:
         plan_name, seconds = _price(chooser, change)
+        told = _repeats(chooser.statistics, change)
         changes.append({
             "query": change.request.query,
             "action": change.action,
             "effective": change.request.effective,
             "predicted_s": seconds,
             "plan": plan_name,
-            "before": change.before
+            "before": change.before,
+            **({"repeats": [one.document() for one in told]} if told else {})
         })
     return {"changes": changes, "other": list(planned.other), "adopted": list(planned.adopted)}
 
@@ -83,6 +91,22 @@ def _price(chooser: Chooser, change: FolderChange) -> tuple[str | None, float | 
     return (decision.plan.name, decision.predicted) if observed.weight > 0 else (None, None)
 
 
+def _repeats(statistics: Statistics, change: FolderChange) -> list[Repeated]:
+    """Where the text's join counts rows several times. It only informs, as a price does."""
+    if change.action == "delete":
+        return []
+    try:
+        return repeats.repeated(statistics, parsed(created(change.request).sql, statistics.pipe.catalog))
+    except (ForebayError, *repair.BROKEN):
+        return []
+
+
+def _repeats_in_words(pipe: OpenPipeline, planned: FolderPlan) -> list[str]:
+    statistics = Statistics(pipe)
+    return [f"query {change.request.query}: {one.message}" for change in planned.changes
+            for one in _repeats(statistics, change)]
+
+
 def _check_expectations(pipe: OpenPipeline, planned: FolderPlan) -> int:
     """Of every file; those of queries are held against the columns that these have once the files are applied."""
     states = queries_at(pipe.ledger.all_changes())
@@ -94,12 +118,29 @@ def _check_expectations(pipe: OpenPipeline, planned: FolderPlan) -> int:
         else:
             columns_by_query[change.request.query] = dict(columns_in(change.request.columns))
     count = 0
-    for given in declared.read(pipe.pipeline):
+    expectations = declared.DeclaredExpectations(pipe.pipeline)
+    for given in expectations.given:
         count += len(given.entries)
         if given.subject == declared.QUERY and given.name in columns_by_query:
             declared.checked(given, columns_by_query[given.name])
         elif given.subject == declared.QUERY and given.name not in states:      # of one that ended nothing is judged
             raise declared.unknown(given, columns_by_query)
+    return count + _check_suites(expectations, columns_by_query, states.keys())
+
+
+def _check_suites(expectations: declared.DeclaredExpectations, columns_by_query: Mapping[str, Mapping[str, Type]],
+                  ever: Collection[str]) -> int:
+    """Suites of Great Expectations; what itself has to judge is shown to it, which takes seconds."""
+    count, of_all = 0, list[GreatExpectation]()
+    for suite in expectations.suites:
+        count += len(suite.entries)
+        if suite.subject == declared.STREAM:
+            of_all += expectations.suite_of_stream(suite.of)
+        elif suite.of in columns_by_query:
+            of_all += expectations.suite_of_query(suite.of, columns_by_query[suite.of])
+        elif suite.of not in ever:
+            raise declared.unknown_of_suite(suite, columns_by_query)
+    by_great.check(of_all, custom_files(expectations.folder))
     return count
 
 

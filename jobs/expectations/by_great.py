@@ -30,6 +30,17 @@ def load(files: Iterable[str]) -> None:
     great.load(files)
 
 
+def check(expectations: Iterable[GreatExpectation], files: Iterable[str]) -> None:
+    """Refuses arguments that Great Expectations does not take, of those that it has to judge."""
+    others = [e for e in expectations if not is_sql(e)]
+    if others:
+        from jobs.expectations import great
+
+        great.load(files)
+        for e in others:
+            great.object_of(e)
+
+
 def findings(con: Connection, subject: str, source: str | None, boundary: str, due: Sequence[int],
              expectations: Sequence[GreatExpectation], sensitive: frozenset[str]) -> list[Finding]:
     """What fails at each of these boundaries."""

@@ -260,7 +260,8 @@ class _RegexReader:
 
     def member(self) -> Ranges:
         symbol = self.take()
-        if symbol in "[]&" or symbol == "^":
+        # && intersects; one & is itself.
+        if symbol in "[]^" or symbol == "&" and self.peek() == "&":
             self.at -= 1
             raise self.refusal(f"a {symbol} inside [ ] that is not escaped")
         low = self.escaped() if symbol == "\\" else self.single(symbol)

@@ -237,7 +237,8 @@ def _check_joins(source: Source) -> None:
 
 def _by_parentheses(source: Source) -> list[list[re.Match[str]]]:
     """JOIN, ON, USING, and where a SELECT ends, of the text and of each pair of parentheses in it."""
-    pattern = r"\b(?:(?:CROSS|NATURAL)\s+)?JOIN\b|\bON\b|\bUSING\b|\bSELECT\b|[()]"
+    joins = r"\b(?:CROSS\s+|NATURAL\s+(?:(?:INNER|LEFT|RIGHT|FULL)\s+(?:OUTER\s+)?)?)?JOIN\b"
+    pattern = joins + r"|\bON\b|\bUSING\b|\bSELECT\b|[()]"
     open_, closed = [list[re.Match[str]]()], list[list[re.Match[str]]]()
     for match in re.finditer(pattern, source.masked, re.IGNORECASE):
         if match[0] == "(":

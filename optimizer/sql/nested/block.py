@@ -34,13 +34,15 @@ from optimizer.query.sessions import END, START, of_sessions
 from optimizer.query.simplify import conjunctive_terms
 from optimizer.sql.expressions import Scope, convert, resolve
 from optimizer.sql.nested import overs
+from optimizer.sql.nested.grouping_sets import grouping_sets_of
 from optimizer.sql.nested.subqueries import check_correlated, check_products, check_scalar, numbers_within
 from optimizer.sql.select import SelectItem, grouping, having_of, named_outputs, over_groups, select_item, select_items
 from optimizer.sql.text import Source
 from optimizer.sql.tree import extras
 from optimizer.sql.windows import length
 
-KINDS = {"": "inner", "INNER": "inner", "CROSS": "inner", "LEFT": "left", "LEFT OUTER": "left", "RIGHT": "right",
+KINDS = {"NATURAL": "inner", "NATURAL INNER": "inner", "NATURAL LEFT": "left", "NATURAL LEFT OUTER": "left",
+         "": "inner", "INNER": "inner", "CROSS": "inner", "LEFT": "left", "LEFT OUTER": "left", "RIGHT": "right",
          "RIGHT OUTER": "right", "FULL": "full", "FULL OUTER": "full", "OUTER": "full", "LEFT SEMI": "semi",
          "SEMI": "semi", "LEFT ANTI": "anti", "ANTI": "anti"}
 SELECT_PARTS = ("expressions", "from_", "joins", "where", "group", "having", "distinct", "order", "limit", "offset",
@@ -91,6 +93,12 @@ class Rowsets(Protocol):
     def ordering(self, node: exp.Expr, scope: Scope, outputs: Sequence[tuple[str, Expr]]) -> Ordering:
         """An entry of ORDER BY."""
 
+    def union(self, blocks: Sequence[Block]) -> Rowset:
+        """The rows of all of them."""
+
+    def cut(self, rows: Rowset, order: Sequence[tuple[int, Ordering]], limit: int | None, start: int) -> Block:
+        """LIMIT of rows by some of their columns, each by its place."""
+
     def limits(self, node: exp.Expr) -> tuple[int | None, int]:
         """LIMIT and OFFSET."""
 
@@ -127,7 +135,7 @@ class BlockReader:
         if where is not None:
             self.where += self._conjuncts(where.this, self.base.at("WHERE"))
         items = [item for node in self.node.expressions for item in select_items(node, self.base, self.aggregates)]
-        session = self._session()
+        session, sets = self._session(), self._grouping_sets(items)
         groups = grouping(self.node.args.get("group"), items, self.base)
         groups += self._groups_of_session(session, groups)
         having = having_of(self.node.args.get("having"), items, groups, self.base, self.aggregates)
@@ -143,6 +151,8 @@ class BlockReader:
             pair for item, name in zip(items, names)
             for pair in ((name.lower(), name), *(() if item.starred else ((item.node.sql().lower(), name),)))]
         self._check(block)
+        if sets:
+            return self._by_sets(block, groups, sets)
         if session is not None:
             numbers = self.reader.numbers
             block = of_sessions(block, session.event_time, session.gap, (next(numbers), next(numbers), next(numbers)))
@@ -192,6 +202,36 @@ class BlockReader:
             return tuple(Ordering(GroupRef(place, expr.type)) for place, expr in enumerate(groups))
         return tuple(Ordering(Column(joined.item.number, name, kind))
                      for joined in self.joined if joined.is_shown for name, kind in joined.item.columns)
+
+    def _grouping_sets(self, items: list[SelectItem]) -> list[frozenset[Expr]]:
+        """Of ROLLUP, CUBE and GROUPING SETS; GROUP BY has all of their expressions afterwards."""
+        sets = grouping_sets_of(self.node)
+        if not sets:
+            return []
+        self.node.set("group", exp.Group(expressions=list({
+            node.sql(): node for nodes in sets for node in nodes}.values())))
+        return [frozenset(expr for node in nodes
+                          for expr in grouping(exp.Group(expressions=[node]), items, self.base)) for nodes in sets]
+
+    def _by_sets(self, block: Block, groups: tuple[Expr, ...], sets: list[frozenset[Expr]]) -> Rowset:
+        """A block for each set: what is not in it is NULL, a constant by which rows are grouped too."""
+        if block.overs or self.node.args.get("distinct"):
+            raise self.reader.refusal("not-supported", "OVER and DISTINCT beside ROLLUP, CUBE and GROUPING SETS are "
+                                                       "not accepted", self.node, "put them around a derived table")
+        plain = replace(block, order=(), limit=None, offset=0)
+        blocks = [replace(plain, groups=tuple(own if expr in members else Literal(None, own.type)
+                                              for own, expr in zip(block.groups, groups))) for members in sets]
+        rows = self.reader.union(blocks)
+        if block.limit is None and not block.offset:
+            return rows
+        place_by_expr = {expr: place for place, (_, expr) in enumerate(block.outputs)}
+        order = []
+        for ordering in block.order[:len(orderings_of(self.node))]:
+            if ordering.expr not in place_by_expr:
+                raise self.reader.refusal("wrong-order", "the groups of several sets are ordered by columns that "
+                                                         "SELECT shows", self.node.args["order"])
+            order.append((place_by_expr[ordering.expr], ordering))
+        return self.reader.cut(rows, order, block.limit, block.offset)
 
     def _session(self) -> Session | None:
         """Of the one item, if its rows are grouped by sessions."""
@@ -258,7 +298,7 @@ class BlockReader:
             self._check_name(item, joined, join)
             scope = self._scope([*joined, JoinedItem(item)], around, merged)
             on = self._conjuncts(join.args["on"], scope.at("ON")) if join.args.get("on") else []
-            for name in join.args.get("using") or []:
+            for name in join.args.get("using") or self._common_names(join, joined, item):
                 on.append(self._using(name, joined, item, kind, around, merged))
                 merged |= {(item.number, name.name.lower())}
             # What is joined from the right keeps its rows, whatever was left out before.
@@ -267,6 +307,17 @@ class BlockReader:
                 on = []
             joined.append(JoinedItem(item, kind, tuple(on)))
         return tuple(joined), self._scope([each for each in joined if each.is_shown], around, merged)
+
+    def _common_names(self, join: exp.Expr, before: list[JoinedItem], item: Item) -> list[exp.Expr]:
+        """Of NATURAL JOIN."""
+        if not join.args.get("method"):
+            return []
+        earlier = {name.lower() for each in before for name, _ in each.item.columns}
+        names = [exp.to_identifier(name) for name, _ in item.columns if name.lower() in earlier]
+        if not names:
+            raise self.reader.refusal("cross-product", f"{item.alias} has no column in common with what stands before "
+                                                       "it", join, "write JOIN … ON")
+        return list(names)
 
     def _gap(self) -> int | None:
         """The pause that session_window(ts, '30 minutes') in GROUP BY allows; the call then leaves the list."""

@@ -29,6 +29,7 @@ from optimizer.query.blocks import (
 from optimizer.query.model import Catalog, Input, Printed
 from optimizer.sql.expressions import Scope, convert
 from optimizer.sql.nested.block import BlockReader, Names, Session, kind_of_join, orderings_of, session_call
+from optimizer.sql.nested.grouping_sets import grouping_sets_of
 from optimizer.sql.sources import FromEntry, declared_input, entry_of, owners
 from optimizer.sql.text import Lifted, Source
 from optimizer.sql.tree import described, extras, offset
@@ -56,11 +57,13 @@ def is_nested(tree: exp.Expr, source: Source) -> bool:
         return True
     if any(tree.args.get(part) for part in ("with_", "distinct", "order", "limit", "offset", "qualify")):
         return True
-    if session_call(tree) is not None or any(SESSION.fullmatch(window.content) for window in source.windows):
+    if grouping_sets_of(tree) or session_call(tree) is not None or any(
+            SESSION.fullmatch(window.content) for window in source.windows):
         return True
     if any(isinstance(node, (exp.Select, exp.Exists, exp.Window)) for node in tree.walk() if node is not tree):
         return True
-    return any(kind_of_join(join) not in ("inner", "?") for join in tree.args.get("joins") or [])
+    joins = tree.args.get("joins") or []
+    return any(join.args.get("method") or kind_of_join(join) not in ("inner", "?") for join in joins)
 
 
 def question(tree: exp.Expr, source: Source, catalog: Catalog) -> Question:
@@ -246,6 +249,22 @@ class TextReader:
             raise self.refusal("wrong-order", f"ORDER BY {node.this.sql()}: SELECT has {len(outputs)} items", node)
         expr = expr if expr is not None else convert(node.this, scope)
         return Ordering(grouped(expr), bool(node.args.get("desc")), bool(node.args.get("nulls_first")))
+
+    def union(self, blocks: Sequence[Block]) -> Rowset:
+        """The rows of all of them."""
+        rows: Rowset = blocks[0]
+        for block in blocks[1:]:
+            rows = SetOperation("union", True, rows, block, next(self.numbers))
+        return rows
+
+    def cut(self, rows: Rowset, order: Sequence[tuple[int, Ordering]], limit: int | None, start: int) -> Block:
+        """LIMIT of rows by some of their columns, each by its place."""
+        number = next(self.numbers)
+        columns = [Column(number, name, kind) for name, kind in rows.columns]
+        by = [replace(ordering, expr=columns[place]) for place, ordering in order]
+        ties = [Ordering(column) for column in columns]
+        outputs = tuple((column.name, column) for column in columns)
+        return Block((JoinedItem(Item(number, rows, "")),), (), outputs, order=(*by, *ties), limit=limit, offset=start)
 
     def limits(self, node: exp.Expr) -> tuple[int | None, int]:
         limit, start = node.args.get("limit"), node.args.get("offset")

@@ -304,3 +304,18 @@ def test_the_context_has_suites_and_results_that_say_what_the_gate_says(tmp_path
         mine = GreatExpectation("views", number, asked[number]["type"], asked[number]["kwargs"], "warning", types)
         assert result["success"] == (str(mine) not in failing), str(mine)
     assert "views.html" in (tmp_path / "warehouse/docs/index.html").read_text()
+
+
+@pytest.mark.parametrize(("more", "said"), WRONG.values(), ids=WRONG)
+def test_check_refuses_the_same(tmp_path: Path, more: dict[str, Any], said: str) -> None:
+    pipe = pipeline(tmp_path, queries={"n": COUNT})
+    suite(tmp_path, more.get("name", "views"), file="views", **{k: v for k, v in more.items() if k != "name"})
+    with pytest.raises(ForebayError) as refused:
+        pipe.check()
+    assert refused.value.exit_code == 2 and said.lower() in str(refused.value).lower()
+
+
+def test_check_counts_suites(tmp_path: Path) -> None:
+    pipe = pipeline(tmp_path, queries={"n": COUNT})
+    suite(tmp_path, "views", entry(BETWEEN, column="x", min_value=2), entry(PAIR, column_A="x", column_B="k"))
+    assert pipe.check()["expectations"] == 2

@@ -109,3 +109,15 @@ def test_random_windows_beside_plain_sql(tmp_path: Path) -> None:
         times = expected[0] / expected[1] if expected[1] else None
         answer = told(pipe, f"SELECT SUM(b.x) AS s {JOIN}")
         assert answer == ([] if times == 1 else [("buys", ("SUM(b.x)",), times)])
+
+
+def test_files_of_queries_are_told_too(tmp_path: Path) -> None:
+    """By check and plan before they are in force, and when a run takes them in."""
+    pipe = two(tmp_path, queries={"spent": f"SELECT SUM(b.x) AS s {JOIN}"})
+    rows(pipe, [10, 20], k=1)
+    rows(pipe, [40, 50], "buys", k=1)
+    assert any("query spent: SUM(b.x): each row of buys" in note for note in pipe.check()["notes"])
+    change, = pipe.plan()["changes"]
+    assert [one["times"] for one in change["repeats"]] == [2.0]
+    message, = pipe.synchronise()
+    assert "queries/spent.sql: SUM(b.x): each row of buys" in message and pipe.synchronise() == []

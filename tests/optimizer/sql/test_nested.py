@@ -6,9 +6,10 @@ from dataclasses import replace
 import pytest
 
 from optimizer.errors import ForebayError
+from optimizer.expression.expr import Column
 from optimizer.expression.types import BIGINT, INT, STRING, TIMESTAMP, decimal
 from optimizer.plan.model import candidates
-from optimizer.query.blocks import Block
+from optimizer.query.blocks import Block, within
 from optimizer.query.model import Catalog, Query
 from optimizer.query.normal import normal
 from optimizer.sql.parse import parse
@@ -67,6 +68,23 @@ def test_what_every_branch_of_an_or_repeats_joins() -> None:
 def test_months_move_a_date_along_the_calendar() -> None:
     moved = read(f"SELECT CAST(ts AS DATE) + INTERVAL 3 MONTHS AS d, ts - INTERVAL '1' YEAR AS t FROM {A}")
     assert [str(kind) for _, kind in moved.columns] == ["date", "timestamp"]
+
+
+def test_a_natural_join_is_one_by_the_names_in_common() -> None:
+    natural = read(f"SELECT name, COUNT(*) AS n FROM {A} NATURAL JOIN r GROUP BY name")
+    assert normal(natural) == normal(read(f"SELECT name, COUNT(*) AS n FROM {A} JOIN r USING (k) GROUP BY name"))
+
+
+@pytest.mark.parametrize("clause, sets", [
+    ("ROLLUP(k, s)", [("k", "s"), ("k",), ()]), ("k, s WITH ROLLUP", [("k", "s"), ("k",), ()]),
+    ("CUBE(k, s)", [("k", "s"), ("k",), ("s",), ()]), ("k, ROLLUP(s)", [("k", "s"), ("k",)]),
+    ("GROUPING SETS ((k, s), (s), ())", [("k", "s"), ("s",), ()]),
+])
+def test_a_block_for_each_grouping_set(clause: str, sets: list[tuple[str, ...]]) -> None:
+    rows = read(f"SELECT k, s, COUNT(*) AS n FROM {A} GROUP BY {clause}").blocks
+    assert rows is not None
+    blocks = [block for block in within(rows) if isinstance(block, Block)]
+    assert [tuple(g.name for g in block.groups if isinstance(g, Column)) for block in blocks] == sets
 
 
 def test_the_same_join_grouped_twice_is_one_leaf() -> None:
@@ -137,6 +155,9 @@ def test_sessions_have_two_forms(text: str) -> None:
         f"w{n + 1} AS (SELECT x.k FROM w{n} AS x JOIN w{n} AS y ON x.k = y.k GROUP BY x.k)" for n in range(40))
      + " SELECT k FROM w40", "query-too-deep", None),
     (" ".join(["SELECT k FROM ("] * 70) + A + ")" * 70, "query-too-deep", None),
+    (f"SELECT k, COUNT(*) FROM {A} GROUP BY CUBE(k, s, x, d, ts, k + 1, x + 1)", "query-too-deep", None),
+    (f"SELECT k, RANK() OVER (ORDER BY k) AS r FROM {A} GROUP BY ROLLUP(k)", "not-supported", None),
+    (f"SELECT COUNT(*) FROM {A} NATURAL JOIN (SELECT x AS y FROM {B}) AS t", "cross-product", None),
     (f"SELECT k FROM {A} LIMIT x", "wrong-arguments", None),
     (f"SELECT k, ROW_NUMBER() OVER () AS r FROM {A}", "no-order", 11),
     (f"SELECT k, COUNT(*) FROM {A} WHERE ROW_NUMBER() OVER (ORDER BY k) = 1 GROUP BY k", "misplaced-aggregate", None),
