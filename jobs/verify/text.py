@@ -39,6 +39,10 @@ RULED = {
         "REPLACE")}}
 
 
+# Of three arguments the first is a unit, not a column.
+UNIT_FIRST = ("DATE_ADD", "DATEADD", "TIMESTAMPADD", "DATEDIFF", "DATE_DIFF", "TIMESTAMPDIFF")
+
+
 def _as_ruled(name: str, build: Callable[..., exp.Expr]) -> Callable[..., exp.Expr]:
     """What reads a call of a name, if there is a rule for so many arguments."""
     def read(args: list[Any], **settings: Any) -> exp.Expr:
@@ -113,6 +117,10 @@ def parsed(text: str) -> exp.Expr:
     """The one statement of a text."""
     statement, = _DIALECT.parser().parse(_constants(text), text)
     assert statement is not None
+    for call in statement.find_all(exp.Anonymous):
+        first = call.expressions[0] if len(call.expressions) == 3 else None
+        if call.name.upper() in UNIT_FIRST and isinstance(first, exp.Column):
+            first.replace(exp.Var(this=first.name))
     return statement
 
 

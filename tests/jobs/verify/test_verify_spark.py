@@ -28,6 +28,18 @@ def test_what_has_no_rule_is_told_and_read_as_written() -> None:
     assert [name for name, _ in read.selects] == ["n", "m"] and read.every == 10 * SECOND and not read.returns_rows
 
 
+@pytest.mark.parametrize("value", ["MAX(DATEADD(MONTH, 1, v.ts))", "MAX(v.x RLIKE 'a')", "MAX(REGEXP_REPLACE(v.k, "
+                                                                                         "'a', 'b'))",
+                                   "TIMESTAMPDIFF(DAY, MAX(v.ts), MIN(v.ts))", "MAX(EXTRACT(YEAR FROM v.ts))",
+                                   "MAX(TRIM(BOTH 'a' FROM v.k))", "MAX(CAST(CONCAT('2000-', v.x) AS DATE))"])
+def test_functions_without_a_rule_go_to_spark_wherever_they_stand(value: str) -> None:
+    for sql in (f"SELECT v.k, {value} AS m FROM views AS v [WINDOW 20 SECONDS] GROUP BY v.k HAVING {value} IS NOT NULL",
+                f"SELECT {value.replace('MAX(', '(').replace('MIN(', '(')} AS m FROM views AS v [WINDOW 20 SECONDS]"):
+        because = without_rule(sql, TABLES, 10 * SECOND)
+        assert because and "cannot be recomputed independently" in because
+        assert [name for name, _ in as_written(sql, TABLES, 10 * SECOND).selects][-1] == "m"
+
+
 @pytest.mark.parametrize("sql", [COUNT, "SELECT v.k FROM views AS v [WINDOW 20 SECONDS] WHERE v.x > 1"])
 def test_a_query_is_the_same_read_for_either_engine(sql: str) -> None:
     ours, as_it_is = plain(sql, TABLES, 10 * SECOND), as_written(sql, TABLES, 10 * SECOND)

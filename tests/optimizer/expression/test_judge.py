@@ -50,7 +50,7 @@ def test_types_and_values_are_those_of_spark(judge: Judge, part: int) -> None:
 @pytest.mark.spark
 def test_calls_within_calls_are_those_of_spark(judge: Judge) -> None:
     """Drawn by the seed: what fails inside fails outside, a NULL comes before what fails after it."""
-    wrong = judge.judged([Case.of(text) for text in nested(Random(seed()), 80, read)])
+    wrong = judge.judged([Case.of(text) for text in nested(Random(seed()), 40, read)])
     assert not wrong, f"{len(wrong)} wrong:\n" + "\n".join(wrong[:40])
 
 
