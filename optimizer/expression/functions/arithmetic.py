@@ -4,14 +4,14 @@ from __future__ import annotations
 from decimal import Decimal
 from functools import partial
 
-from optimizer.expression.arguments import Args, numeric, read_texts, typed_nulls, unify, whole_number
+from optimizer.expression.arguments import Args, is_bare_null, numeric, read_texts, typed_nulls, unify, whole_number
 from optimizer.expression.casting import constant, sql_type
 from optimizer.expression.coercion import as_decimal, coerce, mismatch
 from optimizer.expression.decimals import quotient, remainder, supported
 from optimizer.expression.expr import Call, Expr, Literal
 from optimizer.expression.functions.conversion import cast
 from optimizer.expression.functions.row import Function, Name, Template, Texts, Typing, Written, filled
-from optimizer.expression.types import BIGINT, DOUBLE, INT, INTEGERS, decimal
+from optimizer.expression.types import BIGINT, DOUBLE, INT, INTEGERS, STRING, decimal
 
 OPERATOR_OF = {"add": "+", "subtract": "-", "multiply": "*", "mod": "%", "divide": "/"}
 
@@ -240,6 +240,8 @@ _OPERATIONS: dict[str, tuple[Typing, Template]] = {
 
 def _attempted(operation: str, args: Args) -> Expr:
     """TRY_ADD and its like: NULL where the operation fails."""
+    if any(a.type == STRING and not is_bare_null(a) for a in args):
+        raise mismatch(f"TRY_{operation.upper()} takes numbers, not text", "use TRY_CAST in it")
     plain = _OPERATIONS[operation][0](args)
     assert isinstance(plain, Call)
     return Call(f"try_{operation}", plain.args, plain.type)

@@ -9,7 +9,7 @@ from optimizer.expression.coercion import as_decimal, coerce, mismatch
 from optimizer.expression.expr import Call, Expr, Literal
 from optimizer.expression.functions.conversion import cast
 from optimizer.expression.functions.row import Function, Name, Texts, Typing, Written, infix
-from optimizer.expression.types import BOOLEAN, DATE, INT, STRING, TIMESTAMP
+from optimizer.expression.types import BOOLEAN, INT, STRING
 
 
 def _compare(function: str, args: Args) -> Expr:
@@ -87,6 +87,8 @@ def _zero(removed: bool, args: Args) -> Expr:
 def _decoded(args: Args) -> Expr:
     """DECODE(x, a, 1, b, 2, 0): the value after the first that x is, NULL like any; else the last, or NULL."""
     subject, rest = args[0], args[1:]
+    if len(rest) % 2 == 0 and any(result.type != STRING for result in rest[1::2]):
+        raise mismatch("DECODE without a last value has text for it in Spark", "end it with one: DECODE(x, a, 1, NULL)")
     parts: list[Expr] = []
     for search, result in zip(rest[:-1:2], rest[1::2]):
         parts += (_compare("same", (subject, search)), result)
@@ -99,10 +101,10 @@ def _coalesce(args: Args) -> Expr:
 
 
 def _extreme(function: str, args: Args) -> Expr:
-    """Spark reads no text as a time here."""
-    if any(a.type == STRING for a in args) and any(a.type in (TIMESTAMP, DATE) for a in args):
-        raise mismatch(f"{function.upper()} takes arguments of one type, not strings and times",
-                       "write TIMESTAMP '…' or DATE '…'")
+    """Spark reads no text as a number or a time here."""
+    if len({a.type == STRING for a in args if not is_bare_null(a)}) == 2:
+        raise mismatch(f"{function.upper()} takes arguments of one type, not strings and others",
+                       "cast it, or write TIMESTAMP '…' or DATE '…'")
     unified = choose(args)
     return Call(function, unified, unified[0].type)
 
