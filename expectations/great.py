@@ -73,9 +73,9 @@ class GreatExpectation:
         return not self.kind.startswith(("expect_column_values_", "expect_table_", "expect_compound_"))
 
     def __str__(self) -> str:
-        told = {key: value for key, value in self.given.items() if key not in COLUMN_KEYS}
+        parameters = {key: value for key, value in self.given.items() if key not in COLUMN_KEYS}
         parts = [*map(str, (self.kwargs[key] for key in COLUMN_KEYS if key in self.kwargs)),
-                 *(f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in told.items())]
+                 *(f"{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in parameters.items())]
         text = f"{self.kind}({', '.join(parts)})"
         return text if len(text) <= LONGEST else text[:LONGEST - 2] + "…)"
 

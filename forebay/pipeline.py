@@ -76,8 +76,8 @@ class Pipeline:
             raise ForebayError("bad-usage", "a query's name and text are strings",
                                hint='create("clicks", "SELECT COUNT(*) FROM clicks [WINDOW 1 HOUR]")')
         shown = self._shown(requests.create(self.runtime, name, sql, replace, new_history=new_history))
-        told = repeats.repeated(self.loop.statistics, parsed(sql, self.runtime.catalog))
-        return {**shown, "repeats": [one.document() for one in told]} if told else shown
+        repeated = repeats.repeated(self.loop.statistics, parsed(sql, self.runtime.catalog))
+        return {**shown, "repeats": [one.document() for one in repeated]} if repeated else shown
 
     def create_together(self, queries: Mapping[str, str], replace: bool = False) -> dict[str, int | None]:
         """Queries by name, all by one request or none of them; gives the boundary from which each is in force."""
@@ -101,8 +101,8 @@ class Pipeline:
         messages = [notice.message for notice in requests.synchronise(self.runtime)]
         new = [state for name, state in queries_at(self.runtime.ledger.all_changes()).items() if name not in before]
         for state in new[:MOST_LOOKED_AT]:
-            told = repeats.repeated(self.loop.statistics, parsed(state.sql, self.runtime.catalog))
-            messages += [f"queries/{state.name}.sql: {one.message}" for one in told if one.times is not None]
+            repeated = repeats.repeated(self.loop.statistics, parsed(state.sql, self.runtime.catalog))
+            messages += [f"queries/{state.name}.sql: {one.message}" for one in repeated if one.times is not None]
         return messages
 
     def plan(self) -> dict[str, Any]:

@@ -63,7 +63,7 @@ def _document(chooser: Chooser, planned: FolderPlan) -> dict[str, Any]:
     changes = []
     for change in planned.changes:
         plan_name, seconds = _price(chooser, change)
-        told = _repeats(chooser.statistics, change)
+        repeated = _repeats(chooser.statistics, change)
         changes.append({
             "query": change.request.query,
             "action": change.action,
@@ -71,7 +71,7 @@ def _document(chooser: Chooser, planned: FolderPlan) -> dict[str, Any]:
             "predicted_s": seconds,
             "plan": plan_name,
             "before": change.before,
-            **({"repeats": [one.document() for one in told]} if told else {})
+            **({"repeats": [one.document() for one in repeated]} if repeated else {})
         })
     return {"changes": changes, "other": list(planned.other), "adopted": list(planned.adopted)}
 

@@ -79,9 +79,9 @@ def object_of(e: GreatExpectation, number: int = 0) -> Any:
         return ExpectationConfiguration(type=e.kind, kwargs=kwargs, severity=e.severity, meta=meta).to_domain_obj()
     except Exception as error:      # pydantic's, and many of its own
         lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-        said = "; ".join(lines[:3]) or type(error).__name__
+        reasons = "; ".join(lines[:3]) or type(error).__name__
         raise ForebayError("bad-suite", f"suite {e.suite}, expectations[{e.place}]: Great Expectations does not take "
-                                        f"{e.kind} so: {said}", hint="write it as its documentation says") from error
+                                        f"{e.kind} so: {reasons}", hint="write it as its documentation says") from error
 
 
 def judged(expectations: Sequence[GreatExpectation], rows: pa.Table, hidden: bool) -> list[str | None]:

@@ -49,14 +49,14 @@ def _behind(pipeline: Pipeline, warehouse: Warehouse, clock: int) -> list[Gone]:
     """By `behind`, of the streams that have it."""
     marks = intake.watermarks(warehouse, pipeline.streams)
     newest = max((mark.latest for mark in marks.values()), default=0)
-    gone = []
+    departures = []
     for name, mark in marks.items():
         limit = pipeline.streams[name].behind
         if limit is not None and limit < ENDLESS and mark.earliest < newest - limit:
             rows = _take_out(pipeline, warehouse, pipeline.streams[name], newest - limit, BEHIND, clock)
             why = f"they are more than `behind: {limit / SECOND:g} seconds` before the newest row, of {iso(newest)}"
-            gone.append(Gone(name, rows, f"stream {name}: {_counted(rows)} to quarantine: {why}"))
-    return gone
+            departures.append(Gone(name, rows, f"stream {name}: {_counted(rows)} to quarantine: {why}"))
+    return departures
 
 
 def _before_a_gap(pipeline: Pipeline, warehouse: Warehouse, clock: int) -> list[Gone]:
@@ -66,15 +66,15 @@ def _before_a_gap(pipeline: Pipeline, warehouse: Warehouse, clock: int) -> list[
     silences = long_silences(warehouse, pipeline.streams, pipeline.batch) if span // pipeline.batch > LONG else []
     if not silences:
         return []
-    last, gone = silences[-1], []
+    last, departures = silences[-1], []
     for name, mark in marks.items():
         if pipeline.streams[name].behind is None and mark.earliest < last.after:
             rows = _take_out(pipeline, warehouse, pipeline.streams[name], last.after, BEFORE_A_GAP, clock)
             count = last.boundaries(pipeline.batch)
             why = (f"no stream has a row in {count:,} boundaries between {iso(last.after)} and {iso(last.until)}; a "
                    "warehouse of its own with `behind: for ever` in forebay.yml would keep them")
-            gone.append(Gone(name, rows, f"stream {name}: {_counted(rows)} to quarantine: {why}"))
-    return gone
+            departures.append(Gone(name, rows, f"stream {name}: {_counted(rows)} to quarantine: {why}"))
+    return departures
 
 
 def _counted(rows: Mapping[int, int]) -> str:

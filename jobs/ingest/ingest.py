@@ -68,15 +68,15 @@ def _ingests(warehouse: Warehouse, streams: Iterable[str]) -> dict[str, int]:
     return {name: warehouse.latest(f"streams/{name}").transaction(APPLICATION) for name in stored}
 
 
-def _settled(report: dict[str, Any], gone: Sequence[behind.Gone], before: Mapping[str, int]) -> dict[str, Any]:
+def _settled(report: dict[str, Any], departures: Sequence[behind.Gone], before: Mapping[str, int]) -> dict[str, Any]:
     """The report, with rows of this ingest that were too old counted as quarantined; a note tells of all of them."""
     counts = {name: dict(of_stream) for name, of_stream in report["streams"].items()}
-    for leaving in gone:
+    for leaving in departures:
         fresh = sum(rows for ingest, rows in leaving.rows.items() if ingest > before.get(leaving.stream, -1))
         if leaving.stream in counts:
             counts[leaving.stream]["rows"] -= fresh
             counts[leaving.stream]["quarantined"] += fresh
-    return {**report, "streams": counts, "notes": [*report["notes"], *(leaving.note for leaving in gone)]}
+    return {**report, "streams": counts, "notes": [*report["notes"], *(leaving.note for leaving in departures)]}
 
 
 def _given(pipeline: Pipeline, only: Mapping[str, Sequence[Any]] | None) -> dict[str, list[IngestInput]]:

@@ -31,30 +31,30 @@ class Silence:
 
 def long_silences(warehouse: Warehouse, streams: Collection[str], batch: int, since: int = 0) -> list[Silence]:
     """Those that end after the boundary `since`, in order: all streams together have no row there."""
-    known, wide = set[int](), list[str]()
+    bounds, wide = set[int](), list[str]()
     for stream in sorted(streams):
         if tables.exists(warehouse.path("streams", stream)):
             table = warehouse.latest(f"streams/{stream}")
             for file in table.files():
                 low, high = file.low.get("_boundary"), file.high.get("_boundary")
                 if low is not None and high is not None and (high <= since or _boundaries(low, high, batch) <= LONG):
-                    known |= {low, high}
+                    bounds |= {low, high}
                 else:
                     wide.append(places.join(table.path, file.path))
-    return _holes(known, tuple(wide), batch, since)
+    return _holes(bounds, tuple(wide), batch, since)
 
 
 def _boundaries(first: int, last: int, batch: int) -> int:
     return (last - first) // batch + 1
 
 
-def _holes(known: Collection[int], wide: tuple[str, ...], batch: int, since: int) -> list[Silence]:
+def _holes(bounds: Collection[int], wide: tuple[str, ...], batch: int, since: int) -> list[Silence]:
     con = kernel.shared()
     try:
         of_files = f"UNION SELECT epoch_us(_boundary) FROM read_parquet({kernel.files(con, wide)})" if wide else ""
         pairs = con.execute(f"""SELECT before, t FROM (SELECT t, lag(t) OVER (ORDER BY t) AS before FROM (
             SELECT unnest(CAST(? AS BIGINT[])) AS t {of_files}))
-            WHERE t > {since} AND (t - before) // {batch} - 1 > {LONG} ORDER BY t""", [sorted(known)]).fetchall()
+            WHERE t > {since} AND (t - before) // {batch} - 1 > {LONG} ORDER BY t""", [sorted(bounds)]).fetchall()
     finally:
         con.close()
     return [Silence(before, until) for before, until in pairs]

@@ -75,10 +75,10 @@ class GivenSuite:
 
 
 def read(pipeline: Pipeline, folder: str) -> tuple[GivenSuite, ...]:
-    """Every suite of the folder; streams are looked up, queries are known only to the ledger."""
+    """Every suite of the folder; streams are looked up, queries are kinds only to the ledger."""
     names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
-    known = CORE | set(custom_kinds(folder))
-    suites = [_suite(pipeline, os.path.join(folder, name), name, known) for name in names if name.endswith(".json")]
+    kinds = CORE | set(custom_kinds(folder))
+    suites = [_suite(pipeline, os.path.join(folder, name), name, kinds) for name in names if name.endswith(".json")]
     for number, suite in enumerate(suites):
         if any(suite.name == other.name for other in suites[:number]):
             raise _refused(suite.file, f"a suite {suite.name!r} is in another file too", "give it another name")
@@ -107,7 +107,7 @@ def custom_kinds(folder: str) -> dict[str, str]:
     return kinds
 
 
-def _suite(pipeline: Pipeline, path: str, name: str, known: Iterable[str]) -> GivenSuite:
+def _suite(pipeline: Pipeline, path: str, name: str, kinds: Iterable[str]) -> GivenSuite:
     title = f"expectations/{name}"
     try:
         with open(path, encoding="utf-8") as file:
@@ -126,7 +126,7 @@ def _suite(pipeline: Pipeline, path: str, name: str, known: Iterable[str]) -> Gi
         raise _refused(title, f"its name is {suite_name!r}", hint)
     subject, of = _about(pipeline, title, suite_name, content.get("meta"))
     for place, entry in enumerate(content["expectations"]):
-        _check(title, place, entry, known)
+        _check(title, place, entry, kinds)
     given = GivenSuite(title, suite_name, subject, of, tuple(content["expectations"]))
     if subject == STREAM:
         expectations(given, pipeline.streams[of].columns)
@@ -135,11 +135,11 @@ def _suite(pipeline: Pipeline, path: str, name: str, known: Iterable[str]) -> Gi
 
 def _about(pipeline: Pipeline, title: str, name: str, meta: object) -> tuple[str, str]:
     """`meta: {"forebay": {"query": NAME}}`, else by its name: a stream's, else a query's."""
-    told = meta.get("forebay") if isinstance(meta, dict) else None
-    if told is not None:
-        if not isinstance(told, dict) or len(told) != 1 or next(iter(told)) not in (STREAM, QUERY):
-            raise _refused(title, f"meta.forebay is {told!r}", 'write {"stream": NAME} or {"query": NAME}')
-        (subject, of), = told.items()
+    about = meta.get("forebay") if isinstance(meta, dict) else None
+    if about is not None:
+        if not isinstance(about, dict) or len(about) != 1 or next(iter(about)) not in (STREAM, QUERY):
+            raise _refused(title, f"meta.forebay is {about!r}", 'write {"stream": NAME} or {"query": NAME}')
+        (subject, of), = about.items()
     else:
         of, subject = name, STREAM if name in pipeline.streams else QUERY
     if subject == STREAM and of not in pipeline.streams:
@@ -147,14 +147,14 @@ def _about(pipeline: Pipeline, title: str, name: str, meta: object) -> tuple[str
     return subject, str(of)
 
 
-def _check(title: str, place: int, entry: object, known: Iterable[str]) -> None:
+def _check(title: str, place: int, entry: object, kinds: Iterable[str]) -> None:
     where = f"expectations[{place}]"
     if not isinstance(entry, dict) or not isinstance(entry.get("type"), str):
         raise _refused(title, f"{where} has no type", "write {\"type\": \"expect_…\", \"kwargs\": {…}}")
-    if entry["type"] not in known:
+    if entry["type"] not in kinds:
         message = (f"{where}: {entry['type']!r} is no expectation of Great Expectations, and no class of "
                    "expectations/*.py is called like it")
-        raise _refused(title, message, suggestion(entry["type"], known) or "its names are those of its documentation")
+        raise _refused(title, message, suggestion(entry["type"], kinds) or "its names are those of its documentation")
     if not isinstance(entry.get("kwargs", {}), dict):
         raise _refused(title, f"{where}.kwargs is {entry['kwargs']!r}", "write {\"column\": …}")
     severity = entry.get("severity") or SEVERITIES[0]
@@ -164,7 +164,7 @@ def _check(title: str, place: int, entry: object, known: Iterable[str]) -> None:
 
 def expectations(given: GivenSuite, columns: Mapping[str, Type]) -> tuple[GreatExpectation, ...]:
     """The suite's entries about these columns; a column that it names must be there."""
-    made = []
+    objects = []
     for place, entry in enumerate(given.entries):
         kwargs = entry.get("kwargs", {})
         for key in ("column", "column_A", "column_B"):
@@ -173,8 +173,8 @@ def expectations(given: GivenSuite, columns: Mapping[str, Type]) -> tuple[GreatE
                 raise _refused(given.file, f"expectations[{place}]: there is no column {name!r}",
                                suggest(name, columns))
         severity = entry.get("severity") or SEVERITIES[0]
-        made.append(GreatExpectation(given.name, place, entry["type"], kwargs, severity, columns))
-    return tuple(made)
+        objects.append(GreatExpectation(given.name, place, entry["type"], kwargs, severity, columns))
+    return tuple(objects)
 
 
 def _refused(title: str, message: str, hint: str) -> ForebayError:

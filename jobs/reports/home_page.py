@@ -90,8 +90,8 @@ def _query(name: str, query: Mapping[str, Any], answer: ShownAnswer | None) -> s
     if answer.hidden:
         parts.append(f'<p class="muted">Values of {escape(", ".join(answer.hidden))} are sensitive and not shown.</p>')
     if answer.regret is not None:
-        told = f"Its plans took {answer.regret:.2f} s more than the best candidates' estimates"
-        parts.append(f'<p class="muted">{told}, without first batches, which also start Spark.</p>')
+        regret = f"Its plans took {answer.regret:.2f} s more than the best candidates' estimates"
+        parts.append(f'<p class="muted">{regret}, without first batches, which also start Spark.</p>')
     codes = "".join(f"<dt>{escape(reader)}</dt><dd><pre>{escape(code)}</pre></dd>"
                     for reader, code in readers(answer.path, name))
     parts.append(f"<details><summary>Read it elsewhere (a click on a line selects it)</summary><dl>{codes}</dl>"

@@ -66,17 +66,18 @@ def repeated(statistics: Statistics, query: Query, name: str | None = None) -> l
 
 def _told(query: Query, one: Repeatable, times: float | None, least: float | None, at: int | None) -> Repeated:
     declared, what = query.inputs[one.input], " and ".join(one.aggregates)
-    known = times if times is not None else least
-    if known is None:
+    often_counted = times if times is not None else least
+    if often_counted is None:
         message = (f"{what}: whether the join repeats rows of {declared.source} is not known yet; where it does, each "
                    "is counted as often")
         return Repeated(declared.alias, declared.source, one.aggregates, None, None, message)
     when = f" (at {iso(at)})" if times is not None and at is not None else " (in full windows, as measured)"
-    often = f"{'' if times is not None else 'at least '}{known:.3g} times"
+    often = f"{'' if times is not None else 'at least '}{often_counted:.3g} times"
     within_group = " within a group" if query.groups else ""
     message = (f"{what}: each row of {declared.source} that the join finds is counted {often} on average{within_group}"
                f"{when}, once for each combination of the others that it meets; if each is to count once, {WAY_OUT}")
-    return Repeated(declared.alias, declared.source, one.aggregates, known, at if times is not None else None, message)
+    looked_at = at if times is not None else None
+    return Repeated(declared.alias, declared.source, one.aggregates, often_counted, looked_at, message)
 
 
 def _newest_boundary(pipe: OpenPipeline, query: Query) -> int | None:

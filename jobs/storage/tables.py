@@ -73,6 +73,8 @@ class Table:
         self._checkpoint: int | None = None
         self._transactions: dict[str, int] = {}      # of the version beside it: asking again takes half a millisecond
         self._transactions_of = -1
+        self._metadata: dict[str, object] = {}       # of the version beside it
+        self._metadata_of = -1
 
     @property
     def paths(self) -> tuple[str, ...]:
@@ -218,7 +220,9 @@ class Table:
 
     def metadata(self) -> dict[str, object]:
         """The metadata of the last commit."""
-        return dict(self.handle.history(1)[0])
+        if self._metadata_of != self.version:
+            self._metadata, self._metadata_of = dict(self.handle.history(1)[0]), self.version
+        return dict(self._metadata)
 
     def history(self, limit: int) -> list[dict[str, object]]:
         """The metadata of the last commits, newest first."""

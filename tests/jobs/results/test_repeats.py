@@ -121,3 +121,16 @@ def test_files_of_queries_are_told_too(tmp_path: Path) -> None:
     assert [one["times"] for one in change["repeats"]] == [2.0]
     message, = pipe.synchronise()
     assert "queries/spent.sql: SUM(b.x): each row of buys" in message and pipe.synchronise() == []
+
+
+@pytest.mark.parametrize("semi", [
+    "FROM buys AS b [WINDOW 30 MINUTES] WHERE EXISTS (SELECT 1 FROM views AS v [WINDOW 1 HOUR] WHERE v.k = b.k)",
+    "FROM buys AS b [WINDOW 30 MINUTES] LEFT SEMI JOIN views AS v [WINDOW 1 HOUR] ON v.k = b.k"])
+def test_the_way_out_is_one(tmp_path: Path, semi: str) -> None:
+    """Each purchase of somebody who looked counts once, and nothing is told of it."""
+    pipe = two(tmp_path, queries={"joined": f"SELECT SUM(b.x) AS x {JOIN}", "once": f"SELECT SUM(b.x) AS x {semi}"})
+    rows(pipe, [10, 20, 30], k=[1, 1, 2])
+    rows(pipe, [40, 50, 60], "buys", k=[1, 1, 3], x=[5, 7, 9])
+    assert told(pipe, f"SELECT SUM(b.x) AS x {semi}") == []
+    pipe.run(flush=True)
+    assert (pipe.result("joined")["x"][0], pipe.result("once")["x"][0]) == (24, 12)
