@@ -24,10 +24,12 @@ def points(query: Query, due: tuple[int, ...], files: Mapping[str, Iterable[File
         if i.window is not None:
             stamp = i.event_time or ""
             relevant += [(file, i.window, stamp) for file in files[i.source]
-                         if _changes(file, i.window, stamp, due[0], due[-1], arrivals_only=False)]
+                         if _changes(file, i.window, stamp, due[0], due[-1], arrivals_only=False)
+                         or _ends_sessions(file, stamp, query, due[0], due[-1])]
 
     def can_differ(previous: int, t: int) -> bool:
-        return any(_changes(file, window, stamp, previous, t, query.returns_rows) for file, window, stamp in relevant)
+        return any(_changes(file, window, stamp, previous, t, query.returns_rows)
+                   or _ends_sessions(file, stamp, query, previous, t) for file, window, stamp in relevant)
 
     between = [t for previous, t in zip(due, due[1:-1]) if can_differ(previous, t)]
     return (*due[:1], *between, *due[1:][-1:])
@@ -43,6 +45,12 @@ def _changes(file: File, window: Window, stamp: str, previous: int, t: int, arri
     if window.slide:                                           # … and takes in, where it moves in slides
         spans.append((previous // window.slide * window.slide, t // window.slide * window.slide))
     return any(start < end and file.may_hold(stamp, start, end - 1) for start, end in spans)
+
+
+def _ends_sessions(file: File, stamp: str, query: Query, previous: int, t: int) -> bool:
+    """Whether the file may hold the last row of a session that the answer at one of the two boundaries shows."""
+    pause = query.pause
+    return pause > 0 and file.may_hold(stamp, previous - query.every - pause, t - pause)
 
 
 def repeated(due: tuple[int, ...], computed: tuple[int, ...]) -> list[tuple[int, int]]:

@@ -53,6 +53,8 @@ def _last_changes(query: Query, after: int, batch: int) -> list[int]:
     length, changes = tick(batch, windows), []
     for window in windows:
         is_endless = window.kind == "landmark"
+        if query.pause:      # the last session ends, is shown, and is shown no more
+            changes.append(window.enters(after - 1 + query.pause, length) + query.every)
         changes.append(window.enters(after - 1, length) if is_endless else window.leaves(after - 1, length) + batch)
     return changes
 

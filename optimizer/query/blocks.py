@@ -133,6 +133,7 @@ class Block:
     limit: int | None = None
     offset: int = 0
     subqueries: tuple[Subquery, ...] = ()
+    pause: int = 0      # of sessions: microseconds after its last row at which one ends, and is shown
 
     @property
     def columns(self) -> Columns:

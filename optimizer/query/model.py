@@ -10,7 +10,7 @@ from optimizer.expression.expr import AggregateRef, Call, Column, Expr, GroupRef
 from optimizer.expression.types import BIGINT, STRING, Type
 from optimizer.query.aggregate import HOLISTIC as HOLISTIC
 from optimizer.query.aggregate import Aggregate as Aggregate
-from optimizer.query.blocks import ANSWER, Rowset
+from optimizer.query.blocks import ANSWER, Block, Rowset, within
 from optimizer.query.windows import Window
 
 Printed = tuple[str, bool, bool]      # a column, whether it descends, whether NULLs come first
@@ -102,6 +102,16 @@ class Query:
     @property
     def holistic(self) -> bool:
         return any(a.function in HOLISTIC for a in self.aggregates)
+
+    @property
+    def pause(self) -> int:
+        """How long after a row, in microseconds, it can change the answer though none comes or leaves: a session ends.
+
+        0 where there are no sessions.
+        """
+        if self.blocks is None:
+            return 0
+        return max((block.pause for block in within(self.blocks) if isinstance(block, Block)), default=0)
 
     @property
     def columns(self) -> tuple[tuple[str, Type], ...]:

@@ -66,7 +66,7 @@ def of_sessions(block: Block, event_time: str, gap: int, numbers: tuple[int, int
                        for a in block.aggregates)
     groups = tuple(key_values.get(expr) or substituted(expr, values) for expr in block.groups)
     return replace(block, items=(JoinedItem(Item(third, bounded, joined.item.alias)),), where=ended, groups=groups,
-                   aggregates=aggregates)
+                   aggregates=aggregates, pause=gap)
 
 
 def _is_of_session(expr: Expr) -> bool:

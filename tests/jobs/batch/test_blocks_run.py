@@ -87,6 +87,17 @@ def test_a_session_is_published_when_it_has_ended(tmp_path: Path) -> None:
     assert answers(pipe, "visits")[60] == [(3, 1, 32)]
 
 
+def test_sessions_end_while_nothing_comes(tmp_path: Path) -> None:
+    """Ten boundaries are one batch, and no row comes, enters or leaves between the first and the last."""
+    pipe = pipeline(tmp_path, queries={"visits": """SELECT k, COUNT(*) AS n FROM views [WINDOW SESSION 12 SECONDS BY k]
+        GROUP BY k""", "longest": """SELECT MAX(n) AS m FROM (SELECT k, COUNT(*) AS n FROM views [WINDOW SESSION
+        40 SECONDS BY k] GROUP BY k) AS s"""})
+    rows(pipe, [1, 95], k=[1, 2])
+    pipe.run(flush=True)
+    assert answers(pipe, "visits") == {20: [(1, 1)]}
+    assert answers(pipe, "longest") == {t: [(1 if t == 50 else None,)] for t in range(10, 101, 10)}
+
+
 @pytest.mark.parametrize("text", [
     "SELECT k, 10 / n AS q FROM (SELECT k, SUM(x) AS n FROM views [WINDOW 20 SECONDS] GROUP BY k) AS t",
     "SELECT v.k, MAX(10 / v.x) AS q FROM views v [WINDOW 20 SECONDS] LEFT JOIN buys b [WINDOW 20 SECONDS] ON v.k = b.k "

@@ -152,6 +152,30 @@ def test_what_is_passed_over_repeats_the_answer_before_it(tmp_path: Path) -> Non
     assert passed > 3
 
 
+def test_sessions_end_in_a_silence(tmp_path: Path) -> None:
+    """The same twins: a session ends, is shown and is shown no more before anything is passed over."""
+    asked = {"visits": "SELECT k, COUNT(*) AS n FROM views AS v [WINDOW SESSION 35 SECONDS BY k] GROUP BY k",
+             "longest": "SELECT MAX(n) AS m FROM (SELECT k, COUNT(*) AS n FROM views GROUP BY k, session_window(ts, "
+                        "'12 seconds')) AS s EVERY 20 SECONDS"}
+    draw, passed, shown = random.Random(seeds.seed()), 0, 0
+    for life in range(4):
+        moments, twins = [5], []
+        for _ in range(8):
+            moments.append(moments[-1] + draw.choice([3, 8, 15, 40, 70, 120, 300]))
+        for name, length in (("each", 10**6), ("some", 4)):
+            with pytest.MonkeyPatch.context() as patch:
+                short_silences(patch, length)
+                pipe = pipeline(tmp_path / f"{name}{life}", queries=asked, streams={"views": "behind: for ever"})
+                rows(pipe, moments, k=[n % 3 for n in range(len(moments))])
+                pipe.run(flush=True)
+                twins.append(pipe)
+        passed += len(twins[1].runtime.ledger.last().batch.passed_over)
+        shown += len(pipelines.answers(twins[0], "visits"))
+        for name in asked:
+            compare(*twins, name)
+    assert passed > 2 and shown > 4
+
+
 def compare(each: forebay.Pipeline, some: forebay.Pipeline, name: str) -> None:
     spans = some.runtime.ledger.last().batch.passed_over
     everywhere, there = by_boundary(each, name), by_boundary(some, name)
