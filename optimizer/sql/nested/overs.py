@@ -22,6 +22,8 @@ PLACES: dict[str, tuple[int, int]] = {"ROW_NUMBER": (0, 0), "RANK": (0, 0), "DEN
                                       "PERCENT_RANK": (0, 0), "CUME_DIST": (0, 0)}
 OFFSETS = {"LAG": (1, 3), "LEAD": (1, 3)}
 VALUES = {"FIRST_VALUE": (1, 1), "LAST_VALUE": (1, 1), "NTH_VALUE": (2, 2)}
+# Which argument is a count of rows, and the least that it can be.
+COUNTS = {"NTILE": (0, 1), "NTH_VALUE": (1, 1), "LAG": (1, 0), "LEAD": (1, 0)}
 OVER_AGGREGATES = ("count", "sum", "avg", "min", "max")
 # To these, rows that are equal in ORDER BY are one place.
 PEERS = ("rank", "dense_rank", "percent_rank", "cume_dist")
@@ -71,18 +73,19 @@ def _over(node: exp.Expr, scope: Scope) -> Over:
 
 def _arguments(name: str, args: tuple[Expr, ...]) -> tuple[Expr, ...]:
     """LAG's value and default of one type; a count of rows is a constant."""
-    for place, least in ((0, 1),) if name == "NTILE" else ((1, 1),) if name == "NTH_VALUE" else ((1, 0),):
-        if len(args) > place and name in ("NTILE", "NTH_VALUE", "LAG", "LEAD"):
-            count = args[place]
-            if not isinstance(count, Literal) or not isinstance(count.value, int) or count.value < least:
-                raise ForebayError("wrong-arguments", f"{name} takes a constant count of rows", hint=f"{name}(…, 1)")
-    if len(args) == 3:
-        value, default = choose((args[0], args[2]))
-        if value.type != args[0].type:
-            raise ForebayError("type-mismatch", f"the default of {name} is {args[2].type}, its value {args[0].type}",
-                               hint="cast one of them")
-        return value, args[1], default
-    return args
+    place, least = COUNTS.get(name, (len(args), 0))
+    if len(args) > place:
+        count = args[place]
+        if not isinstance(count, Literal) or not isinstance(count.value, int) or count.value < least:
+            raise ForebayError("wrong-arguments", f"{name} takes a constant count of rows, {least} or more",
+                               hint="for instance LAG(x, 1), NTILE(4), NTH_VALUE(x, 2)")
+    if len(args) < 3:
+        return args
+    value, default = choose((args[0], args[2]))
+    if value.type != args[0].type:
+        raise ForebayError("type-mismatch", f"the default of {name} is {args[2].type}, its value {args[0].type}",
+                           hint="cast one of them")
+    return value, args[1], default
 
 
 def _type(name: str, args: tuple[Expr, ...]) -> Type:

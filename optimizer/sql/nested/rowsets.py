@@ -28,8 +28,9 @@ from optimizer.query.blocks import (
 )
 from optimizer.query.model import Catalog, Input, Printed
 from optimizer.sql.expressions import Scope, convert
-from optimizer.sql.nested.block import BlockReader, Names, Session, kind_of_join, orderings_of, session_call
+from optimizer.sql.nested.block import BlockReader
 from optimizer.sql.nested.grouping_sets import grouping_sets_of
+from optimizer.sql.nested.reading import Names, Session, kind_of_join, orderings_of, session_call
 from optimizer.sql.sources import FromEntry, declared_input, entry_of, owners
 from optimizer.sql.text import Lifted, Source
 from optimizer.sql.tree import described, extras, offset
