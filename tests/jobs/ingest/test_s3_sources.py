@@ -127,5 +127,6 @@ def test_a_broken_file_is_refused_by_name(tmp_path: Path, server: str, bucket: s
     found = pipe(tmp_path, server, bucket, f'files: "s3a://{bucket}/in"')
     put(server, f"{bucket}/in/a.parquet", b"no parquet")
     parquet(server, f"{bucket}/in/b.parquet", 1)
-    said = found.ingest()
-    assert said["streams"]["views"]["rows"] == 1 and said["refused"][0]["path"] == f"s3a://{bucket}/in/a.parquet"
+    with pytest.raises(ForebayError, match=f"not taken in: s3a://{bucket}/in/a.parquet of stream views") as refused:
+        found.ingest()
+    assert refused.value.code == "not-taken" and "all else was taken in (views 1 rows)" in refused.value.message

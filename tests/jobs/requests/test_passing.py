@@ -128,7 +128,7 @@ def test_what_is_passed_over_repeats_the_answer_before_it(tmp_path: Path) -> Non
     """Random streams with holes: a twin runs every boundary. Silences of more than 4 boundaries are long here."""
     draw = random.Random(seeds.seed())
     passed = 0
-    for life in range(4):
+    for life in range(2):
         moments: dict[str, list[int]] = {"views": [], "buys": []}
         now = 0
         for _ in range(9):
@@ -149,7 +149,7 @@ def test_what_is_passed_over_repeats_the_answer_before_it(tmp_path: Path) -> Non
         passed += len(twins[1].runtime.ledger.last().batch.passed_over)
         for name in QUERIES:
             compare(*twins, name)
-    assert passed > 3
+    assert passed > 1
 
 
 def test_sessions_end_in_a_silence(tmp_path: Path) -> None:
@@ -158,7 +158,7 @@ def test_sessions_end_in_a_silence(tmp_path: Path) -> None:
              "longest": "SELECT MAX(n) AS m FROM (SELECT k, COUNT(*) AS n FROM views GROUP BY k, session_window(ts, "
                         "'12 seconds')) AS s EVERY 20 SECONDS"}
     draw, passed, shown = random.Random(seeds.seed()), 0, 0
-    for life in range(4):
+    for life in range(2):
         moments, twins = [5], []
         for _ in range(8):
             moments.append(moments[-1] + draw.choice([3, 8, 15, 40, 70, 120, 300]))
@@ -173,7 +173,7 @@ def test_sessions_end_in_a_silence(tmp_path: Path) -> None:
         shown += len(pipelines.answers(twins[0], "visits"))
         for name in asked:
             compare(*twins, name)
-    assert passed > 2 and shown > 4
+    assert passed > 1 and shown > 2
 
 
 def compare(each: forebay.Pipeline, some: forebay.Pipeline, name: str) -> None:
