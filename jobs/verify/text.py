@@ -25,7 +25,7 @@ RULED = {
         "STDDEV_POP", "STDDEV_SAMP", "SUM", "TO_DATE", "TRY_AVG", "TRY_SUM", "UCASE", "UNIX_MICROS",
         "UNIX_MILLIS", "UNIX_SECONDS", "UPPER", "VARIANCE", "VAR_POP", "VAR_SAMP", "YEAR")},
     **{name: (1, 2) for name in (
-        "ROUND")},
+        "ROUND",)},
     **{name: tuple(range(1, 1001)) for name in (
         "COALESCE", "CONCAT", "GREATEST", "LEAST")},
     **{name: (2,) for name in (
@@ -36,7 +36,7 @@ RULED = {
     **{name: (2, 3) for name in (
         "APPROX_PERCENTILE", "PERCENTILE_APPROX", "SUBSTR", "SUBSTRING")},
     **{name: (3,) for name in (
-        "REPLACE")}}
+        "REPLACE",)}}
 
 
 # Of three arguments the first is a unit, not a column.

@@ -111,10 +111,10 @@ def case(name: str, seed: int, seconds: int = 90, bids: int = 200) -> Case:
         late = BATCH if choice.random() < 0.1 else 0
         return (*before, ts, *after, ts // BATCH * BATCH + BATCH + late)
 
-    people = [stamped(n, f"name {n % 7}", f"{n}@example.org", "1234", choice.choice(["Salem", "Boise"]),
-                      choice.choice(["OR", "ID", "CA", "WA"]), after=("x",)) for n in range(20)]
+    people = [stamped(n % 20, f"name {n % 7}", f"{n}@example.org", "1234", choice.choice(["Salem", "Boise"]),
+                      choice.choice(["OR", "ID", "CA", "WA"]), after=("x",)) for n in range(60)]
     auctions = []
-    for n in range(40):
+    for n in range(120):
         *values, boundary = stamped(n, f"item {n % 9}", "old", choice.randrange(100), choice.randrange(200))
         expires = values[-1] + choice.choice([5, 30, 60]) * SECOND
         auctions.append((*values, expires, choice.randrange(20), choice.choice([10, 11, 12]), "y", boundary))

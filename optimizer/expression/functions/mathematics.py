@@ -121,6 +121,8 @@ def _half_even(args: Args) -> Expr:
 def _grouped_digits(args: Args) -> Expr:
     """FORMAT_NUMBER of whole numbers and decimals whose whole part has room in a BIGINT."""
     digits, kind = whole_number(args[1], "FORMAT_NUMBER's number of places", 0, 15), args[0].type
+    if args[1].type == BIGINT:
+        raise mismatch("FORMAT_NUMBER's number of places is an INT, not a BIGINT", "leave the L out")
     if not kind.exact or kind.precision - kind.scale > 18:
         raise mismatch(f"FORMAT_NUMBER takes whole numbers and decimals of at most 18 whole digits, not {kind}",
                        "cast it: CAST(… AS DECIMAL(18,2))")

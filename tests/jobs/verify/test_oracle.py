@@ -13,6 +13,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 
+from jobs.verify import text
 from jobs.verify.recompute import compare, recompute
 from jobs.verify.sql import Table, plain, straight
 from optimizer.errors import ForebayError
@@ -354,3 +355,8 @@ def test_names_constants_and_precedence_are_read_as_spark_reads_them(select: str
     case = Case(BATCH, {"t": ("ts", TYPED, VALUES)}, {}, f"SELECT {select} FROM t [WINDOW 10 MICROSECONDS] {tail}",
                 [10], False)
     assert sorted(rows(answers(case)[10]).elements()) == expected
+
+
+def test_every_name_with_a_rule_is_one_that_is_read() -> None:
+    unread = {name for name in text.RULED if name not in text._Dialect.Parser.FUNCTIONS}
+    assert unread == {"PERCENTILE", "PMOD"}      # read by a parser of its own, and by its name
