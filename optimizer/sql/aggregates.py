@@ -16,6 +16,7 @@ from optimizer.expression.functions.table import OPERATORS
 from optimizer.expression.types import BIGINT, BOOLEAN, DATE, DOUBLE, INT, STRING, TIMESTAMP, Type
 from optimizer.query.aggregate import PAIRED, Aggregate
 
+DIGITS_OF_DOUBLES = 15
 AGGREGATES = {
     "COUNT": "count",
     "SUM": "sum",
@@ -223,6 +224,9 @@ def _percentile(name: str, node: exp.Expr, read: Reader) -> tuple[Expr, float]:
         argument, share = read(ordered[0].this), 1 - share if descending else share
     if not approximate or argument.type not in (DATE, TIMESTAMP):
         _result(name, "percentile", argument.type)
+    if approximate and argument.type.name == "decimal" and argument.type.precision > DIGITS_OF_DOUBLES:
+        raise mismatch(f"{name} takes decimals of at most {DIGITS_OF_DOUBLES} digits, not {argument.type}: Spark "
+                       "rounds longer ones to doubles", f"write PERCENTILE_DISC({share}) WITHIN GROUP (ORDER BY …)")
     return argument, share
 
 
