@@ -19,17 +19,18 @@ def points(query: Query, due: tuple[int, ...], files: Mapping[str, Iterable[File
     """
     if query.windows:
         return due                  # which windows end differs from boundary to boundary
+    pause = query.pause
     relevant: list[tuple[File, Window, str]] = []      # files that can change an answer between the first and the last
     for i in query.inputs:
         if i.window is not None:
             stamp = i.event_time or ""
             relevant += [(file, i.window, stamp) for file in files[i.source]
                          if _changes(file, i.window, stamp, due[0], due[-1], arrivals_only=False)
-                         or _ends_sessions(file, stamp, query, due[0], due[-1])]
+                         or _ends_sessions(file, stamp, pause, due[0] - query.every, due[-1])]
 
     def can_differ(previous: int, t: int) -> bool:
         return any(_changes(file, window, stamp, previous, t, query.returns_rows)
-                   or _ends_sessions(file, stamp, query, previous, t) for file, window, stamp in relevant)
+                   or _ends_sessions(file, stamp, pause, previous - query.every, t) for file, window, stamp in relevant)
 
     between = [t for previous, t in zip(due, due[1:-1]) if can_differ(previous, t)]
     return (*due[:1], *between, *due[1:][-1:])
@@ -47,10 +48,9 @@ def _changes(file: File, window: Window, stamp: str, previous: int, t: int, arri
     return any(start < end and file.may_hold(stamp, start, end - 1) for start, end in spans)
 
 
-def _ends_sessions(file: File, stamp: str, query: Query, previous: int, t: int) -> bool:
-    """Whether the file may hold the last row of a session that the answer at one of the two boundaries shows."""
-    pause = query.pause
-    return pause > 0 and file.may_hold(stamp, previous - query.every - pause, t - pause)
+def _ends_sessions(file: File, stamp: str, pause: int, since: int, t: int) -> bool:
+    """Whether the file may hold the last row of a session that ends after `since` and is shown by t."""
+    return pause > 0 and file.may_hold(stamp, since - pause, t - pause)
 
 
 def repeated(due: tuple[int, ...], computed: tuple[int, ...]) -> list[tuple[int, int]]:

@@ -23,7 +23,7 @@ from jobs.expectations import statements as expect_sql
 from jobs.expectations.findings import Finding
 from jobs.ledger.entries import Batch
 from jobs.ledger.open_pipeline import OpenPipeline
-from jobs.ledger.queries import queries_at
+from jobs.ledger.queries import QueryState, queries_at
 from jobs.pipeline import declared as expect_files
 from jobs.pipeline.declared import DeclaredExpectations
 from jobs.pipeline.suites import custom_files
@@ -31,6 +31,7 @@ from jobs.requests.boundaries import Arrivals, read_streams
 from jobs.storage import tables
 from jobs.storage.tables import File
 from optimizer.errors import ForebayError, failed
+from optimizer.expression.types import Type
 from optimizer.time import iso
 
 STOPPED = "expectation-failed"
@@ -70,15 +71,16 @@ class Gate:
                 if given.name not in queries:
                     raise expect_files.unknown(given, queries)
                 if queries[given.name].is_active:
-                    columns = dict(parsed(queries[given.name].sql, self.pipe.catalog).columns)
-                    expect_files.checked(given, columns)
+                    expect_files.checked(given, self._columns(queries[given.name]))
         for suite in self.declared.suites:
             if suite.subject == expect_files.QUERY:
                 if suite.of not in queries:
                     raise expect_files.unknown_of_suite(suite, queries)
                 if queries[suite.of].is_active:
-                    columns = dict(parsed(queries[suite.of].sql, self.pipe.catalog).columns)
-                    self.declared.suite_of_query(suite.of, columns)
+                    self.declared.suite_of_query(suite.of, self._columns(queries[suite.of]))
+
+    def _columns(self, query_state: QueryState) -> dict[str, Type]:
+        return dict(parsed(query_state.sql, self.pipe.catalog).columns)
 
     def admitted(self, group: tuple[int, ...]) -> tuple[int, ...]:
         """The boundaries whose input may be run: all, or those before the first that a critical expectation stops.

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Union
 
-from optimizer.expression.expr import Column, Expr, SubqueryRef, walk
+from optimizer.expression.expr import Column, Expr, walk
 from optimizer.expression.types import Type
 from optimizer.query.aggregate import Aggregate
 
@@ -153,17 +153,13 @@ class Block:
 @dataclass(frozen=True)
 class SetOperation:
     """UNION, INTERSECT or EXCEPT of two; without `all` each row once. Columns go by their place, by the names of the
-    first. `order` and `limit` as in a Block, over Columns of item `number`.
+    first.
     """
 
     kind: str
     all: bool
     left: Rowset
     right: Rowset
-    number: int
-    order: tuple[Ordering, ...] = ()
-    limit: int | None = None
-    offset: int = 0
 
     def __post_init__(self) -> None:
         if self.kind not in SET_OPERATIONS:
@@ -220,9 +216,3 @@ def columns_within(rowset: Rowset) -> Iterator[Column]:
         if isinstance(each, Block):
             for expr in expressions(each):
                 yield from (leaf for leaf in walk(expr) if isinstance(leaf, Column))
-        else:
-            yield from (leaf for ordering in each.order for leaf in walk(ordering.expr) if isinstance(leaf, Column))
-
-
-def subqueries_of(block: Block, expr: Expr) -> tuple[Subquery, ...]:
-    return tuple(block.subqueries[leaf.index] for leaf in walk(expr) if isinstance(leaf, SubqueryRef))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from optimizer.expression.expr import Call, Expr, SubqueryRef, inputs, walk
 from optimizer.expression.scalar import can_fail
 from optimizer.expression.types import BOOLEAN
-from optimizer.query.blocks import Block, JoinedItem, RowsOfInput, Subquery
+from optimizer.query.blocks import Block, JoinedItem, RowsOfInput, Subquery, expressions
 
 
 def with_semi_joins(block: Block) -> Block:
@@ -70,9 +70,5 @@ def _equates(term: Expr, number: int) -> bool:
 
 def _without_unused(block: Block) -> Block:
     """If nothing refers to a subquery any more they all leave; else they keep their places."""
-    exprs = [*block.where, *block.groups, *(expr for _, expr in block.outputs),
-             *(a.argument for a in block.aggregates if a.argument is not None),
-             *(e for e in (block.having, block.qualify) if e is not None), *(o.expr for o in block.order),
-             *(e for over in block.overs for e in (*over.args, *over.partition, *(o.expr for o in over.order)))]
-    used = {leaf.index for expr in exprs for leaf in walk(expr) if isinstance(leaf, SubqueryRef)}
+    used = {leaf.index for expr in expressions(block) for leaf in walk(expr) if isinstance(leaf, SubqueryRef)}
     return block if used else replace(block, subqueries=())

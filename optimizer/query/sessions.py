@@ -35,7 +35,8 @@ def of_sessions(block: Block, event_time: str, gap: int, numbers: tuple[int, int
     rows = Block(block.items, block.where, (
         *((name, Column(number, name, kind)) for name, kind in columns), *zip(names, keys),
         (PREVIOUS, OverRef(0, TIMESTAMP))), overs=(
-            Over("lag", (_time(number, event_time),), keys, _order(number, event_time), "", TIMESTAMP),))
+            Over("lag", (_time(number, event_time),), keys, _order(number, event_time), "", TIMESTAMP),),
+        subqueries=block.subqueries)
     first, second, third = numbers
     kept = (*columns, *((name, expr.type) for name, expr in zip(names, keys)))
 

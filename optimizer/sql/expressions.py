@@ -33,6 +33,7 @@ from optimizer.expression.types import (
     decimal,
 )
 from optimizer.query.model import WINDOW_NAME, Aggregate, Input
+from optimizer.query.simplify import conjunctive_terms
 from optimizer.sql.aggregates import AGGREGATES, ORDERED, aggregate
 from optimizer.sql.text import Source, located
 from optimizer.sql.tree import Plus, described, extras, offset
@@ -105,7 +106,7 @@ class Scope:
     names, for HAVING; an expression of `groups` comes before them. `column_offsets` collects where columns stand.
 
     Of a SELECT among others: `numbers` are those of its inputs, where they do not count from 0; a name that is not
-    known here may be one of the SELECT `around` it, which `correlations` then collects; `nested` reads what is nested.
+    known here may be one of the SELECT `around` it; `nested` reads what is nested.
     """
 
     source: Source
@@ -119,7 +120,6 @@ class Scope:
     groups: tuple[Expr, ...] = ()
     numbers: tuple[int, ...] = ()
     around: Scope | None = None
-    correlations: dict[Column, None] = field(default_factory=dict)
     nested: Nested | None = None
 
     def at(self, place: str, aggregates: dict[Aggregate, int] | None = None, aliases: dict[str, Expr] | None = None,
@@ -155,6 +155,16 @@ def convert(node: exp.Expr, scope: Scope) -> Expr:
         raise (located(scope.source.original, error, offset(node)) if error.line is None else error) from None
     finally:
         scope.depth -= 1
+
+
+def conjuncts(node: exp.Expr, scope: Scope) -> list[Expr]:
+    """The terms of a condition that must all hold; TRUE is none."""
+    whole = convert(node, scope)
+    if isinstance(whole, Literal) and whole.value is None:
+        whole = Literal(None, BOOLEAN)
+    if whole.type != BOOLEAN:
+        raise scope.error("type-mismatch", f"{scope.place} takes a condition, not {whole.type}", node)
+    return [term for term in conjunctive_terms(whole) if not (isinstance(term, Literal) and term.value is True)]
 
 
 def _grouping(node: exp.Expr, scope: Scope) -> Expr | None:
@@ -294,9 +304,7 @@ def resolve(name: str, qualifier: str | None, scope: Scope) -> Expr:
     if qualifier is not None and qualifier.lower() == "session_window":
         return _of_session(name, scope)
     if scope.around is not None and not _is_known(name, qualifier, scope):
-        column = resolve(name, qualifier, scope.around)
-        scope.correlations.update(dict.fromkeys(columns(column)))
-        return column
+        return resolve(name, qualifier, scope.around)
     chosen = named(qualifier, scope)
     same_name = [Column(i, spelled, kind) for i, x in chosen for spelled, kind in x.columns
                  if spelled.lower() == name.lower()]

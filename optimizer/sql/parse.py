@@ -11,17 +11,16 @@ from itertools import chain, count
 from sqlglot import exp
 
 from optimizer.errors import ForebayError
-from optimizer.expression.expr import Call, Column, Expr, Literal, inputs
+from optimizer.expression.expr import Call, Column, Expr, inputs
 from optimizer.expression.functions.table import OPERATORS
 from optimizer.expression.scalar import can_fail, fails, render, safe
-from optimizer.expression.types import BOOLEAN
 from optimizer.query.blocks import Block, RowsOfInput, expressions, within
 from optimizer.query.leaves import leaf
 from optimizer.query.model import Catalog, Input, Query, of_blocks
 from optimizer.query.semi_joins import in_order
-from optimizer.query.simplify import conjunctive_terms, is_one_block, is_row_query, simplified, substituted
+from optimizer.query.simplify import is_one_block, is_row_query, simplified, substituted
 from optimizer.sql.azure import lift
-from optimizer.sql.expressions import Scope, convert, resolve
+from optimizer.sql.expressions import Scope, conjuncts, resolve
 from optimizer.sql.nested.rowsets import is_nested, question
 from optimizer.sql.select import Body, body, row_conditions
 from optimizer.sql.sources import From
@@ -75,19 +74,19 @@ def _parsed(text: str, catalog: Catalog) -> Query:
     conditions = [(condition, "ON") for condition in from_clause.conditions]
     if where := select.args.get("where"):
         conditions.append((where.this, "WHERE"))
-    conjuncts = list(using)
+    terms = list(using)
     for condition, place in conditions:
-        conjuncts += _conjuncts(condition, place, base)
-    _check_connected(base, _sorted(conjuncts)[0], from_clause.starts)
-    return _query(from_clause.inputs, conjuncts, body(select, base), _every(source, from_clause.inputs, catalog),
+        terms += conjuncts(condition, base.at(place))
+    _check_connected(base, _sorted(terms)[0], from_clause.starts)
+    return _query(from_clause.inputs, terms, body(select, base), _every(source, from_clause.inputs, catalog),
                   source)
 
 
-def _query(declared: tuple[Input, ...], conjuncts: list[Expr], asked: Body, interval: int, source: Source) -> Query:
+def _query(declared: tuple[Input, ...], terms: list[Expr], asked: Body, interval: int, source: Source) -> Query:
     answer, below = row_conditions(asked)
-    conjuncts += below
-    equalities, selections, residuals = _sorted(conjuncts)
-    every_expr = [*conjuncts, *answer.groups]
+    terms += below
+    equalities, selections, residuals = _sorted(terms)
+    every_expr = [*terms, *answer.groups]
     every_expr += [aggregate.argument for aggregate in answer.aggregates if aggregate.argument]
     every_expr += [expr for _, expr in answer.outputs]
     _check_renders([*every_expr, answer.having] if answer.having else every_expr)
@@ -159,16 +158,6 @@ def _check_clauses(select: exp.Select, source: Source) -> None:
                            HINTS.get(name))
     if select.args.get("kind") or select.args.get("operation_modifiers"):
         raise source.error("not-supported", "SELECT takes no modifiers", None, "write SELECT expression, …")
-
-
-def _conjuncts(node: exp.Expr, place: str, base: Scope) -> list[Expr]:
-    """The terms of a condition that must all hold; TRUE is none."""
-    whole = convert(node, Scope(base.source, base.inputs, base.merged, place))
-    if isinstance(whole, Literal) and whole.value is None:
-        whole = Literal(None, BOOLEAN)
-    if whole.type != BOOLEAN:
-        raise base.error("type-mismatch", f"{place} takes a condition, not {whole.type}", node)
-    return [t for t in conjunctive_terms(whole) if not (isinstance(t, Literal) and t.value is True)]
 
 
 def _merge_using(scope: Scope, from_clause: From) -> tuple[Scope, list[Expr]]:

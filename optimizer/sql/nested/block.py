@@ -29,8 +29,7 @@ from optimizer.query.blocks import (
 )
 from optimizer.query.model import Input
 from optimizer.query.sessions import END, START, of_sessions
-from optimizer.query.simplify import conjunctive_terms
-from optimizer.sql.expressions import Scope, convert, resolve
+from optimizer.sql.expressions import Scope, conjuncts, convert, resolve
 from optimizer.sql.nested import overs
 from optimizer.sql.nested.grouping_sets import grouping_sets_of
 from optimizer.sql.nested.reading import Names, Rowsets, Session, kind_of_join, orderings_of, session_call
@@ -70,7 +69,7 @@ class BlockReader:
     def rowset(self) -> Rowset:
         where = self.node.args.get("where")
         if where is not None:
-            self.where += self._conjuncts(where.this, self.base.at("WHERE"))
+            self.where += conjuncts(where.this, self.base.at("WHERE"))
         items = [item for node in self.node.expressions for item in select_items(node, self.base, self.aggregates)]
         session, sets = self._session(), self._grouping_sets(items)
         groups = grouping(self.node.args.get("group"), items, self.base)
@@ -234,7 +233,7 @@ class BlockReader:
             has_comma = has_comma or is_comma
             self._check_name(item, joined, join)
             scope = self._scope([*joined, JoinedItem(item)], around, merged)
-            on = self._conjuncts(join.args["on"], scope.at("ON")) if join.args.get("on") else []
+            on = conjuncts(join.args["on"], scope.at("ON")) if join.args.get("on") else []
             for name in join.args.get("using") or self._common_names(join, joined, item):
                 on.append(self._using(name, joined, item, kind, around, merged))
                 merged |= {(item.number, name.name.lower())}
@@ -303,14 +302,6 @@ class BlockReader:
         right = self._scope([JoinedItem(item)], None, frozenset())
         return OPERATORS["="]((resolve(name.name, None, left), resolve(name.name, None, right)))
 
-    def _conjuncts(self, node: exp.Expr, scope: Scope) -> list[Expr]:
-        whole = convert(node, scope)
-        if isinstance(whole, Literal) and whole.value is None:
-            whole = Literal(None, BOOLEAN)
-        if whole.type != BOOLEAN:
-            raise self.reader.refusal("type-mismatch", f"{scope.place} takes a condition, not {whole.type}", node)
-        return [term for term in conjunctive_terms(whole) if not (isinstance(term, Literal) and term.value is True)]
-
     # --- what stands in expressions ----------------------------------------------------------------------------------
 
     def subquery(self, node: exp.Expr, scope: Scope) -> Expr:
@@ -318,7 +309,7 @@ class BlockReader:
             raise ForebayError("not-supported", "a subquery in ON is not accepted", hint="write it in WHERE")
         kind = "exists" if isinstance(node, exp.Exists) else "list" if isinstance(node, exp.In) else "scalar"
         tree = node.args["query"] if kind == "list" else node.this if kind == "exists" else node
-        rows = self.reader.rowset(tree, replace(scope.at("WHERE"), correlations={}), self.names)
+        rows = self.reader.rowset(tree, scope.at("WHERE"), self.names)
         if kind == "exists" and isinstance(rows, Block) and rows.is_plain:
             rows = replace(rows, outputs=(("one", Literal(1, INT)),))
         own = numbers_within(rows)

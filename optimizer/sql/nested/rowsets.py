@@ -180,7 +180,7 @@ class TextReader:
         left, right = self._of_one_type(left, right, kind)
         is_all = not node.args.get("distinct")
         self.shown[id(node)] = [(name.lower(), name) for name, _ in left.columns]
-        rows: Rowset = SetOperation(kind, is_all or kind == "union", left, right, next(self.numbers))
+        rows: Rowset = SetOperation(kind, is_all or kind == "union", left, right)
         if kind == "union" and not is_all:
             rows = self.distinct(rows)
         if any(node.args.get(part) for part in ("order", "limit", "offset")):
@@ -255,7 +255,7 @@ class TextReader:
         """The rows of all of them."""
         rows: Rowset = blocks[0]
         for block in blocks[1:]:
-            rows = SetOperation("union", True, rows, block, next(self.numbers))
+            rows = SetOperation("union", True, rows, block)
         return rows
 
     def cut(self, rows: Rowset, order: Sequence[tuple[int, Ordering]], limit: int | None, start: int) -> Block:

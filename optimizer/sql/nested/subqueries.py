@@ -10,7 +10,6 @@ from optimizer.query.blocks import (
     NamedRows,
     Rowset,
     RowsOfInput,
-    SetOperation,
     expressions,
     items_within,
     within,
@@ -19,8 +18,7 @@ from optimizer.query.blocks import (
 
 def numbers_within(rows: Rowset) -> set[int]:
     """The numbers of all entries of FROM in the rowset, at any depth."""
-    return {item.number for item in items_within(rows)} | {
-        each.number for each in within(rows) if isinstance(each, SetOperation)}
+    return {item.number for item in items_within(rows)}
 
 
 def check_scalar(rows: Rowset, correlated: bool) -> None:
@@ -60,7 +58,7 @@ def is_one_row(rows: Rowset) -> bool:
     """Whether it never has more than one row."""
     if isinstance(rows, Block):
         return rows.limit in (0, 1) or rows.is_aggregate and not rows.groups
-    return rows.limit in (0, 1)
+    return False
 
 
 def equates(term: Expr, own: set[int]) -> bool:

@@ -87,6 +87,16 @@ def test_a_session_is_published_when_it_has_ended(tmp_path: Path) -> None:
     assert answers(pipe, "visits")[60] == [(3, 1, 32)]
 
 
+def test_sessions_of_rows_that_have_a_partner(tmp_path: Path) -> None:
+    pipe = pipeline(tmp_path, {"views": "", "buys": ""}, queries={"visits": """SELECT k, COUNT(*) AS n FROM views
+        [WINDOW SESSION 12 SECONDS BY k] WHERE k IN (SELECT k FROM buys [WINDOW UNTIL NOW]) GROUP BY k
+        HAVING COUNT(*) < (SELECT COUNT(*) FROM buys [WINDOW UNTIL NOW])"""})
+    rows(pipe, [1, 2, 25], k=[1, 2, 9])
+    rows(pipe, [3, 4, 25], stream="buys", k=[1, 1, 5])
+    pipe.run(flush=True)
+    assert answers(pipe, "visits") == {20: [(1, 1)]}
+
+
 def test_sessions_end_while_nothing_comes(tmp_path: Path) -> None:
     """Ten boundaries are one batch, and no row comes, enters or leaves between the first and the last."""
     pipe = pipeline(tmp_path, queries={"visits": """SELECT k, COUNT(*) AS n FROM views [WINDOW SESSION 12 SECONDS BY k]
