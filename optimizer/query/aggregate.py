@@ -1,7 +1,8 @@
 """What rows are aggregated to: a function of the values of an expression. No plan and no SQL here."""
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from optimizer.expression.expr import Expr
 from optimizer.expression.types import Type
@@ -29,3 +30,7 @@ class Aggregate:
     def __post_init__(self) -> None:
         if self.function not in MERGEABLE + HOLISTIC:
             raise ValueError(f"aggregate {self.function!r}")
+
+    def of(self, change: Callable[[Expr], Expr]) -> Aggregate:
+        """The same of a changed argument."""
+        return self if self.argument is None else replace(self, argument=change(self.argument))

@@ -8,8 +8,8 @@ number of its own, by which columns name it at any depth: `Column(3, "n", BIGINT
 """
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Union
 
 from optimizer.expression.expr import Column, Expr, walk
@@ -82,6 +82,10 @@ class Ordering:
     descending: bool = False
     nulls_first: bool = True
 
+    def of(self, change: Callable[[Expr], Expr]) -> Ordering:
+        """The same of a changed expression."""
+        return replace(self, expr=change(self.expr))
+
 
 @dataclass(frozen=True)
 class Over:
@@ -98,6 +102,12 @@ class Over:
     frame: str
     type: Type
     aggregate: Aggregate | None = None
+
+    def of(self, change: Callable[[Expr], Expr]) -> Over:
+        """The same of changed expressions."""
+        return replace(self, args=tuple(map(change, self.args)), partition=tuple(map(change, self.partition)),
+                       order=tuple(ordering.of(change) for ordering in self.order),
+                       aggregate=self.aggregate.of(change) if self.aggregate is not None else None)
 
 
 @dataclass(frozen=True)

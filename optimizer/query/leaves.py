@@ -18,8 +18,6 @@ from optimizer.query.blocks import (
     Item,
     JoinedItem,
     NamedRows,
-    Ordering,
-    Over,
     Rowset,
     RowsOfInput,
     SetOperation,
@@ -99,14 +97,13 @@ def _by_place(block: Block) -> Block:
         of = joined.item.of
         values |= {Column(joined.item.number, name, kind): Column(place, name, kind) for name, kind in of.columns}
         items.append(replace(joined, item=Item(place, of, "")))
-    items = [replace(joined, on=tuple(substituted(term, values) for term in joined.on)) for joined in items]
-    aggregates = tuple(_aggregate_of(a, values) for a in block.aggregates)
-    return replace(block, items=tuple(items), where=tuple(substituted(term, values) for term in block.where),
-                   groups=tuple(substituted(expr, values) for expr in block.groups), aggregates=aggregates)
 
+    def own(expr: Expr) -> Expr:
+        return substituted(expr, values)
 
-def _aggregate_of(a: Aggregate, values: dict[Column, Expr]) -> Aggregate:
-    return a if a.argument is None else replace(a, argument=substituted(a.argument, values))
+    return replace(block, items=tuple(replace(joined, on=tuple(map(own, joined.on))) for joined in items),
+                   where=tuple(map(own, block.where)), groups=tuple(map(own, block.groups)),
+                   aggregates=tuple(a.of(own) for a in block.aggregates))
 
 
 def _above(rows: Rowset, aggregates: tuple[Aggregate, ...], columns: Columns) -> Rowset:
@@ -137,22 +134,13 @@ def _over_answer(block: Block, aggregates: tuple[Aggregate, ...], columns: Colum
             return Column(number, f"a{aggregates.index(own[expr.index])}", expr.type)
         return replace(expr, args=tuple(map(of_answer, expr.args))) if isinstance(expr, Call) else expr
 
-    def ordered(order: tuple[Ordering, ...]) -> tuple[Ordering, ...]:
-        return tuple(replace(ordering, expr=of_answer(ordering.expr)) for ordering in order)
-
-    def over_answer(over: Over) -> Over:
-        a = over.aggregate
-        return replace(over, args=tuple(map(of_answer, over.args)), partition=tuple(map(of_answer, over.partition)),
-                       order=ordered(over.order),
-                       aggregate=replace(a, argument=of_answer(a.argument)) if a and a.argument is not None else a)
-
     return Block(
         items=(JoinedItem(Item(number, RowsOfInput(ANSWER, columns), "answer")),),
         where=() if block.having is None else (of_answer(block.having),),
         outputs=tuple((name, of_answer(expr)) for name, expr in block.outputs),
-        overs=tuple(map(over_answer, block.overs)),
+        overs=tuple(over.of(of_answer) for over in block.overs),
         qualify=of_answer(block.qualify) if block.qualify is not None else None,
-        order=ordered(block.order),
+        order=tuple(ordering.of(of_answer) for ordering in block.order),
         limit=block.limit,
         offset=block.offset,
         subqueries=block.subqueries,

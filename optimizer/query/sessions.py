@@ -63,8 +63,7 @@ def of_sessions(block: Block, event_time: str, gap: int, numbers: tuple[int, int
     values = {Column(number, name, kind): Column(third, name, kind) for name, kind in (
         *columns, (START, TIMESTAMP), (END, TIMESTAMP))}
     key_values = dict(zip(keys, keys_of(third)))
-    aggregates = tuple(a if a.argument is None else replace(a, argument=substituted(a.argument, values))
-                       for a in block.aggregates)
+    aggregates = tuple(a.of(lambda expr: substituted(expr, values)) for a in block.aggregates)
     groups = tuple(key_values.get(expr) or substituted(expr, values) for expr in block.groups)
     return replace(block, items=(JoinedItem(Item(third, bounded, joined.item.alias)),), where=ended, groups=groups,
                    aggregates=aggregates, pause=gap)

@@ -15,7 +15,6 @@ from optimizer.query.blocks import (
     Item,
     JoinedItem,
     NamedRows,
-    Ordering,
     Rowset,
     RowsOfInput,
     SetOperation,
@@ -140,35 +139,25 @@ def _can_be_merged(block: Block, joined: JoinedItem, of: Block) -> bool:
 def _merged(block: Block, joined: JoinedItem, of: Block) -> Block:
     values = {Column(joined.item.number, name, expr.type): expr for name, expr in of.outputs}
     items = tuple(part for each in block.items for part in (of.items if each is joined else (each,)))
-    return replace(_with_values(replace(block, items=items), values), where=(*of.where, *_each(block.where, values)))
-
-
-def _each(exprs: tuple[Expr, ...], values: Values) -> tuple[Expr, ...]:
-    return tuple(substituted(expr, values) for expr in exprs)
-
-
-def _orders(order: tuple[Ordering, ...], values: Values) -> tuple[Ordering, ...]:
-    return tuple(replace(ordering, expr=substituted(ordering.expr, values)) for ordering in order)
+    merged = _with_values(replace(block, items=items), values)
+    return replace(merged, where=(*of.where, *merged.where))
 
 
 def _with_values(block: Block, values: Values) -> Block:
     """All expressions of the block, and those of its subqueries, with these columns replaced."""
-    aggregates = tuple(replace(a, argument=substituted(a.argument, values)) if a.argument is not None else a
-                       for a in block.aggregates)
-    all_overs = tuple(replace(
-        over, args=_each(over.args, values), partition=_each(over.partition, values), order=_orders(over.order, values),
-        aggregate=replace(over.aggregate, argument=substituted(over.aggregate.argument, values))
-        if over.aggregate and over.aggregate.argument is not None else over.aggregate) for over in block.overs)
+    def own(expr: Expr) -> Expr:
+        return substituted(expr, values)
+
     return replace(
         block,
-        items=tuple(replace(joined, on=_each(joined.on, values)) for joined in block.items),
-        where=_each(block.where, values),
-        outputs=tuple((name, substituted(expr, values)) for name, expr in block.outputs),
-        groups=_each(block.groups, values),
-        aggregates=aggregates,
-        overs=all_overs,
-        qualify=substituted(block.qualify, values) if block.qualify is not None else None,
-        order=_orders(block.order, values),
+        items=tuple(replace(joined, on=tuple(map(own, joined.on))) for joined in block.items),
+        where=tuple(map(own, block.where)),
+        outputs=tuple((name, own(expr)) for name, expr in block.outputs),
+        groups=tuple(map(own, block.groups)),
+        aggregates=tuple(a.of(own) for a in block.aggregates),
+        overs=tuple(over.of(own) for over in block.overs),
+        qualify=own(block.qualify) if block.qualify is not None else None,
+        order=tuple(ordering.of(own) for ordering in block.order),
         subqueries=tuple(replace(subquery, of=_with_values(subquery.of, values))
                          if subquery.correlated and isinstance(subquery.of, Block) else subquery
                          for subquery in block.subqueries),

@@ -132,8 +132,7 @@ def _of_one_block(block: Block, declared: tuple[Input, ...], interval: int, sour
     def own(expr: Expr) -> Expr:
         return substituted(expr, values)
 
-    aggregates = tuple(replace(a, argument=own(a.argument)) if a.argument is not None else a for a in block.aggregates)
-    asked = Body(tuple(map(own, block.groups)), aggregates, block.having,
+    asked = Body(tuple(map(own, block.groups)), tuple(a.of(own) for a in block.aggregates), block.having,
                  tuple((name, own(expr)) for name, expr in block.outputs))
     terms = [own(term) for terms in (block.where, *(joined.on for joined in items)) for term in terms]
     semi = frozenset(place for place, joined in enumerate(items) if joined.kind == "semi")

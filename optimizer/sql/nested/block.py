@@ -124,13 +124,9 @@ class BlockReader:
         def lifted(expr: Expr) -> Expr:
             return above(expr, item)
 
-        aggregate = over.aggregate
-        if aggregate is not None and aggregate.argument is not None:
-            aggregate = replace(aggregate, argument=lifted(aggregate.argument))
-        order = tuple(replace(ordering, expr=lifted(ordering.expr)) for ordering in over.order)
-        return replace(over, args=tuple(map(lifted, over.args)),
-                       partition=tuple(grouped(lifted(expr)) for expr in over.partition),
-                       order=(*order, *ties) if overs.breaks_ties(over) else order, aggregate=aggregate)
+        own = over.of(lifted)
+        return replace(own, partition=tuple(map(grouped, own.partition)),
+                       order=(*own.order, *ties) if overs.breaks_ties(over) else own.order)
 
     def _ties(self, groups: tuple[Expr, ...], is_aggregate: bool) -> tuple[Ordering, ...]:
         """INTERFACE, "Language": all columns of the block's input, left to right; of groups what tells them apart."""

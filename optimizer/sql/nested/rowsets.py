@@ -219,14 +219,10 @@ class TextReader:
         """ORDER BY and LIMIT after rows that are there already: by their columns."""
         number = next(self.numbers)
         scope = Scope(self.source, (Input("", "", None, None, rows.columns),), place="ORDER BY", numbers=(number,))
-        outputs = tuple((name, Column(number, name, kind)) for name, kind in rows.columns)
+        outputs = [(name, Column(number, name, kind)) for name, kind in rows.columns]
         order = [self.ordering(each, scope, outputs) for each in orderings_of(node)]
-        ties = [Ordering(expr) for _, expr in outputs]
         limit, start = self.limits(node)
-        if limit is None and not start:
-            return rows
-        return Block(
-            (JoinedItem(Item(number, rows, "")),), (), outputs, order=(*order, *ties), limit=limit, offset=start)
+        return rows if limit is None and not start else _cut(Item(number, rows, ""), order, limit, start)
 
     def printed(self, tree: exp.Expr, rows: Rowset) -> tuple[Printed, ...]:
         """ORDER BY of the whole text: how `result` prints the answer, by columns that it has."""
@@ -260,12 +256,9 @@ class TextReader:
 
     def cut(self, rows: Rowset, order: Sequence[tuple[int, Ordering]], limit: int | None, start: int) -> Block:
         """LIMIT of rows by some of their columns, each by its place."""
-        number = next(self.numbers)
-        columns = [Column(number, name, kind) for name, kind in rows.columns]
-        by = [replace(ordering, expr=columns[place]) for place, ordering in order]
-        ties = [Ordering(column) for column in columns]
-        outputs = tuple((column.name, column) for column in columns)
-        return Block((JoinedItem(Item(number, rows, "")),), (), outputs, order=(*by, *ties), limit=limit, offset=start)
+        item = Item(next(self.numbers), rows, "")
+        by = [replace(ordering, expr=Column(item.number, *rows.columns[place])) for place, ordering in order]
+        return _cut(item, by, limit, start)
 
     def limits(self, node: exp.Expr) -> tuple[int | None, int]:
         limit, start = node.args.get("limit"), node.args.get("offset")
@@ -328,6 +321,13 @@ class TextReader:
 
     def refusal(self, code: str, message: str, node: exp.Expr, hint: str | None = None) -> ForebayError:
         return self.source.error(code, message, offset(node), hint)
+
+
+def _cut(item: Item, order: Sequence[Ordering], limit: int | None, start: int) -> Block:
+    """The item's rows up to a limit; ties are broken by all of its columns."""
+    outputs = tuple((name, Column(item.number, name, kind)) for name, kind in item.columns)
+    ties = [Ordering(column) for _, column in outputs]
+    return Block((JoinedItem(item),), (), outputs, order=(*order, *ties), limit=limit, offset=start)
 
 
 def _numbered(node: exp.Expr, outputs: Sequence[tuple[str, Expr]]) -> Expr | None:
